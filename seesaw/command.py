@@ -1,0 +1,9 @@
+"""The command line: `seesaw --help`. Each command lives in a file of its name."""
+
+import click
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118})
+@click.version_option(package_name="seesaw", prog_name="seesaw")
+def main() -> None:
+    """An emulator of Kafka's consumer groups: brokers, coordinators and consumers that break as production breaks."""
