@@ -99,6 +99,9 @@ class Reader:
         self._at += 4 * count
         return values
 
+    def tags(self) -> None:
+        """The tagged fields at the end of a struct: there are none in this encoding."""
+
     def _number(self, layout: Layout) -> int:
         if self.left() < layout.size:
             raise Malformed(f"{layout.size} bytes wanted, {self.left()} left")
@@ -112,3 +115,40 @@ class Reader:
         start = self._at
         self._at = start + length
         return self._data[start : self._at]
+
+
+class FlexibleReader(Reader):
+    """The same values in Kafka's flexible encoding: lengths are unsigned varints, one more than they say; 0 is null."""
+
+    __slots__ = ()
+
+    def nullable_string(self) -> str | None:
+        raw = self.nullable_blob()
+        try:
+            return None if raw is None else raw.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as problem:
+            raise Malformed(str(problem)) from None
+
+    def nullable_blob(self) -> bytes | None:
+        length = self._varint()
+        return None if length == 0 else self._take(length - 1)
+
+    def count(self, smallest: int) -> int:
+        count = self._varint() - 1
+        if count < 0 or count > self.left():
+            raise Malformed(f"an array claims {count} elements with {self.left()} bytes left")
+        return count
+
+    def tags(self) -> None:
+        for _ in range(self._varint()):
+            self._varint()
+            self._take(self._varint())
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            (byte,) = self._take(1)
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise Malformed("a number of more than five bytes")
