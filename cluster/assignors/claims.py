@@ -4,9 +4,10 @@ A claim is believed unless another member claims the same partition. Then the ne
 the same generation, neither keeps it. Members are heard in the order of their ids.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from cluster.subscription import Partitions
 
 NOBODY = -1
 
@@ -17,7 +18,7 @@ Given = tuple[int, str, int]                   # this rank is given, of this top
 class Claim(NamedTuple):
     """What one member says it owns."""
 
-    partitions: Iterable[tuple[str, tuple[int, ...]]]
+    partitions: Partitions
     generation: int                            # in which it was given them
     rival_generation: int                      # the one that counts when a later member claims the same, see `Claims`
 
@@ -40,7 +41,7 @@ class Claims:
             self._hear(rank, claim)
 
     def _hear(self, rank: int, claim: Claim) -> None:
-        for topic, numbers in claim.partitions:
+        for topic, numbers in claim.partitions.items():
             owners = self.owners.get(topic)
             if owners is None:
                 continue
@@ -85,12 +86,13 @@ class Claims:
     def shares(self) -> Shares:
         shares: Shares = [{} for _ in range(self.members)]
         for topic, owners in self.owners.items():
-            held: defaultdict[int, list[int]] = defaultdict(list)
             for number, rank in enumerate(owners):
-                held[rank].append(number)
-            held.pop(NOBODY, None)
-            for rank, numbers in held.items():
-                shares[rank][topic] = numbers
+                if rank != NOBODY:
+                    share = shares[rank]
+                    if topic in share:
+                        share[topic].append(number)
+                    else:
+                        share[topic] = [number]
         for (topic, number), rank in self.strays.items():
             shares[rank][topic] = sorted([*shares[rank].get(topic, []), number])
         return shares

@@ -96,7 +96,7 @@ def _previous_owners(stated: Sequence[Claim], movable: Mapping[str, range], froz
     for rank, claim in enumerate(stated):
         if claim.generation == newest:
             continue
-        for topic, numbers in claim.partitions:
+        for topic, numbers in claim.partitions.items():
             found = previous.get(topic, {})
             for number in numbers:
                 if number not in found or claim.generation > stated[found[number]].generation:

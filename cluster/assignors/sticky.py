@@ -51,7 +51,7 @@ class CooperativeSticky:
             generation = subscription.generation
             if generation < 0:                 # a subscription below version 2 has none
                 generation = read_generation(subscription.user_data)
-            return Claim(list(subscription.owned.items()), generation, max(subscription.generation, -1))
+            return Claim(subscription.owned, generation, max(subscription.generation, -1))
 
         shares, changing = _share_out(members, topics, claim)
         for rank, topic, number in list(changing):
@@ -90,17 +90,16 @@ def _all_alike(subscriptions: Sequence[tuple[str, ...]]) -> bool:
 
 def _changing_hands(stated: Sequence[Claim], shares: Shares) -> Iterator[Given]:
     """Partitions that somebody claims and does not get, in the shares of members that do not claim them."""
-    claimed: list[dict[str, set[int]]] = [{} for _ in stated]
     lost: dict[str, set[int]] = {}
-    for claim, mine, share in zip(stated, claimed, shares, strict=True):
-        for topic, numbers in claim.partitions:
-            mine[topic] = set(numbers)
-            lost.setdefault(topic, set()).update(mine[topic].difference(share.get(topic, ())))
-    for rank, (mine, share) in enumerate(zip(claimed, shares, strict=True)):
+    for claim, share in zip(stated, shares, strict=True):
+        for topic, claimed in claim.partitions.items():
+            if list(claimed) != share.get(topic):
+                lost.setdefault(topic, set()).update(set(claimed).difference(share.get(topic, ())))
+    for rank, (claim, share) in enumerate(zip(stated, shares, strict=True)):
         for topic, given in share.items():
-            missed = lost.get(topic, set())
-            yield from ((rank, topic, number) for number in given
-                        if number in missed and number not in mine.get(topic, ()))
+            if topic in lost:
+                new = lost[topic].intersection(given).difference(claim.partitions.get(topic, ()))
+                yield from ((rank, topic, number) for number in sorted(new))
 
 
 def _plan(members: Mapping[str, Subscription], shares: Shares) -> Plan:
