@@ -2,8 +2,13 @@
 
 import click
 
+from seesaw.conformance import conformance
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118})
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="seesaw", prog_name="seesaw")
 def main() -> None:
     """An emulator of Kafka's consumer groups: brokers, coordinators and consumers that break as production breaks."""
+
+
+main.add_command(conformance)

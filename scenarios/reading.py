@@ -1,0 +1,91 @@
+"""YAML files that people write: read with the line of everything, so that an error can say where it is."""
+
+from collections.abc import Collection, Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class BadFile(ValueError):
+    """A file that cannot be used. Says which file, which line, what is wrong, and what would be right."""
+
+    def __init__(self, path: Path, line: int | None, problem: str) -> None:
+        super().__init__(f"{path}:{line}: {problem}" if line is not None else f"{path}: {problem}")
+
+
+class Lines(dict[Any, Any]):
+    """A mapping that knows on which line it and each of its keys stand."""
+
+    line: int
+    line_of: dict[Any, int]
+
+
+class Document:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.content = self._read()
+
+    def bad(self, where: Any, problem: str, key: str | None = None) -> BadFile:
+        """The error for something in this file: `where` is the mapping it stands in."""
+        line = getattr(where, "line", None)
+        if key is not None and isinstance(where, Lines):
+            line = where.line_of.get(key, line)
+        return BadFile(self.path, line, problem)
+
+    def mapping(self, value: Any, where: Any, what: str, allowed: Collection[str] = ()) -> Lines:
+        """A mapping with no keys but the allowed ones."""
+        if not isinstance(value, Lines):
+            raise self.bad(where, f"{what} is a mapping, not {short(value)}")
+        for key in value:
+            if allowed and key not in allowed:
+                raise self.bad(value, f"{what} has no key {key!r}; allowed: {', '.join(sorted(allowed))}", key)
+        return value
+
+    def sequence(self, value: Any, where: Any, what: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.bad(where, f"{what} is a list, not {short(value)}")
+        return value
+
+    def _read(self) -> Any:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+            raise BadFile(self.path, None, f"cannot be read: {reason}") from None
+        loader = yaml.CSafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            return None if node is None else self._plain(loader, node)
+        except yaml.MarkedYAMLError as problem:
+            line = None if problem.problem_mark is None else problem.problem_mark.line + 1
+            raise BadFile(self.path, line, f"not YAML: {problem.problem}") from None
+        except (yaml.YAMLError, RecursionError) as problem:
+            raise BadFile(self.path, None, f"not YAML: {problem}") from None
+        finally:
+            loader.dispose()
+
+    def _plain(self, loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.SequenceNode):
+            return [self._plain(loader, each) for each in node.value]
+        if not isinstance(node, yaml.MappingNode):
+            return loader.construct_object(node)
+        found = Lines()
+        found.line = node.start_mark.line + 1
+        found.line_of = {}
+        for key_node, value_node in node.value:
+            key = self._plain(loader, key_node)
+            line = key_node.start_mark.line + 1
+            if not isinstance(key, Hashable):
+                raise BadFile(self.path, line, "a key cannot be a list or a mapping")
+            if key in found:
+                raise BadFile(self.path, line, f"{key!r} stands here twice")
+            found[key] = self._plain(loader, value_node)
+            found.line_of[key] = line
+        return found
+
+
+def short(value: Any) -> str:
+    """A value as it may stand in an error."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
