@@ -13,7 +13,7 @@ import msgspec
 from cluster.config import BadSetting, BrokerConfig, settings
 from scenarios.dialogue import Dialogue
 from scenarios.playing import BadStep, NotEmulated, Step, play, step_from
-from scenarios.reading import Document, Lines
+from scenarios.reading import Document, Lines, plain
 
 Protocol = Literal["classic", "consumer"]
 PLAIN = "plain"                                # the broker of a case that names none
@@ -99,6 +99,6 @@ def _case(document: Document, given: Any, brokers: dict[str, dict[str, Any]]) ->
 def _step(document: Document, case: Lines, name: str, given: Any) -> tuple[dict[str, Any], Step]:
     written = document.mapping(given, case, f"case {name}: a step")
     try:
-        return written, step_from(written)
+        return plain(written), step_from(written)
     except BadStep as problem:
         raise document.bad(written, f"case {name}: {problem}") from None

@@ -38,8 +38,8 @@ class NotEmulated(msgspec.Struct, frozen=True):
 
 
 Step = WaitMs | Await | StillWaiting | Placement | NotEmulated | Verb
-SILENT: dict[str, type[Step]] = {"wait_ms": WaitMs, "await": Await, "still_waiting": StillWaiting}
-VERBS: dict[str, type[Step]] = {"placement": Placement} | {str(verb.__struct_config__.tag): verb for verb in SAID}
+SILENT: Mapping[str, type[Step]] = {"wait_ms": WaitMs, "await": Await, "still_waiting": StillWaiting}
+VERBS: Mapping[str, type[Step]] = {"placement": Placement} | {str(verb.__struct_config__.tag): verb for verb in SAID}
 
 
 class BadStep(ValueError):
@@ -52,7 +52,7 @@ def step_from(given: Mapping[str, Any]) -> Step:
     for key, kind in SILENT.items():
         if key in plain:
             return _convert(plain, kind, key)
-    do = plain.get("do")
+    do = str(plain.get("do"))
     if do in LATER:
         return NotEmulated(do)
     if do not in VERBS:

@@ -85,6 +85,13 @@ class Document:
         return found
 
 
+def plain(value: Any) -> Any:
+    """The same without its lines."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
 def short(value: Any) -> str:
     """A value as it may stand in an error."""
     text = repr(value)

@@ -120,8 +120,9 @@ def expire(turn: "Turn") -> None:
     offsets = shard.latest.offsets_of(group.group_id)
     old = {where: offset for where, offset in offsets.items()
            if _is_old(shard, offset, offset.commit_timestamp if since is None else since)}
+    left = len(offsets) - len(old)
     _expire(shard, group, old)
-    if len(old) == len(offsets):
+    if not left:
         _bury_records(shard, group, "expired")
 
 
