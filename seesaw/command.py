@@ -3,6 +3,7 @@
 import click
 
 from seesaw.conformance import conformance
+from seesaw.table import table
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -11,4 +12,5 @@ def main() -> None:
     """An emulator of Kafka's consumer groups: brokers, coordinators and consumers that break as production breaks."""
 
 
-main.add_command(conformance)
+for _command in (conformance, table):
+    main.add_command(_command)
