@@ -77,6 +77,10 @@ class World:
         assert name not in self.hosts, name
         self.hosts[name] = Host(name, machine, place or name)
 
+    def restart(self, name: str, machine: Machine) -> None:
+        """The process behind a name dies and another takes its place: its timers, and what was on its way to it, are gone."""
+        self.hosts[name] = Host(name, machine, self.hosts[name].place, events=self.hosts[name].events)
+
     def tell(self, name: str, command: object) -> None:
         """Give a command to a machine, now."""
         self._step(self.hosts[name], Told(command))
@@ -98,6 +102,8 @@ class World:
 
     def _next(self) -> None:
         due, _, number, host, event = heappop(self._queue)
+        if self.hosts[host.name] is not host:
+            return
         if isinstance(event, TimerFired):
             timer = host.timers.get(event.name)
             if timer is None or timer.queued_number != number:
