@@ -73,12 +73,12 @@ class Dialogue:
     """One broker with its coordinator, and members that do as they are told."""
 
     def __init__(self, config: Mapping[str, Any], topics: Mapping[str, int], *, seed: int = 0,
-                 through_codec: bool = True) -> None:
+                 through_codec: bool = True, broker: type[Broker] = Broker) -> None:
         self.config = settings(BrokerConfig, {**ALONE, **config})
+        self.seed = seed
         self.world = World(through_codec=through_codec)
-        self.broker = Broker("broker-1", "coordinator-1", 1, self.config)
-        self.coordinator = GroupCoordinator("coordinator-1", "broker-1", 1, self.config,
-                                            Random(f"{seed}/coordinator-1"))
+        self.broker = broker("broker-1", "coordinator-1", 1, self.config)
+        self.coordinator = self._coordinator()
         self.hand = Hand(self._heard)
         self.world.add("broker-1", self.broker, "node-1")
         self.world.add("coordinator-1", self.coordinator, "node-1")
@@ -89,6 +89,16 @@ class Dialogue:
         self.waiting: dict[str, tuple[Any, Call]] = {}
         self.world.tell("broker-1", START)
         self._warm_up(topics)
+
+    def _coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator("coordinator-1", "broker-1", 1, self.config, Random(f"{self.seed}/coordinator-1"))
+
+    def restart_coordinator(self) -> None:
+        """The coordinator's process dies; another one takes over, and knows what the log says."""
+        self.seed += 1
+        self.coordinator = self._coordinator()
+        self.world.restart("coordinator-1", self.coordinator)
+        self.world.tell("broker-1", START)
 
     def _warm_up(self, topics: Mapping[str, int]) -> None:
         """As a recording finds its broker: the topics are there, and so is the offsets topic, since somebody asked."""

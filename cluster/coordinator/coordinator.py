@@ -12,7 +12,7 @@ from cluster.coordinator.offsets import forget_topics
 from cluster.coordinator.outbox import Alarm, Outbox, shard_alarm
 from cluster.coordinator.records import encode
 from cluster.coordinator.requests import Requests
-from cluster.coordinator.shard import Shard, ShardState
+from cluster.coordinator.shard import Shard, Phase
 from cluster.coordinator.states import On
 from cluster.events import LoadFailed, RequestRefused, ShardLoading, ShardUnloaded
 from cluster.machine import Disconnect, Effect, Envelope, Input, Received, TimerFired
@@ -82,7 +82,7 @@ class GroupCoordinator:
 
     def _fired(self, alarm: Alarm) -> None:
         shard = self.shards.get(alarm.partition)
-        if shard is None or shard.state is not ShardState.ACTIVE:
+        if shard is None or shard.phase is not Phase.ACTIVE:
             return
         if alarm.what == "write":
             shard.overdue()
@@ -130,7 +130,7 @@ class GroupCoordinator:
     def _elected(self, partition: int, epoch: int) -> None:
         """Load, unless we have; a coordinator that is elected again only learns the new epoch."""
         shard = self.shards.get(partition)
-        if shard is not None and (epoch <= shard.epoch or shard.state is not ShardState.FAILED):
+        if shard is not None and (epoch <= shard.epoch or shard.phase is not Phase.FAILED):
             shard.epoch = max(epoch, shard.epoch)
             return
         shard = Shard(partition, epoch, self.config, self.rng, self.out, self.topics, self.writing)
@@ -158,7 +158,7 @@ class GroupCoordinator:
         if shard is None or load is None or load.shard is not shard:
             return
         (data,) = body.responses[0].partitions
-        if shard.state is ShardState.LOADING:
+        if shard.phase is Phase.LOADING:
             self._load(load, data.error_code, data)
         elif data.error_code is Error.NONE:
             self._catch_up(load, data.high_watermark)
@@ -170,7 +170,7 @@ class GroupCoordinator:
                 raise Malformed(error.name)
             done = load.take(data)
         except Malformed as problem:
-            shard.state = ShardState.FAILED
+            shard.phase = Phase.FAILED
             del self.loads[shard.partition]
             self.out.emit(LoadFailed(shard.partition, shard.epoch, str(problem)))
             return

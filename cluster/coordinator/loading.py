@@ -6,7 +6,7 @@ What was not written is gone: ids given out, those who waited, unfinished rebala
 from cluster.coordinator.group import Group, Member
 from cluster.coordinator.outbox import session_alarm, shard_alarm
 from cluster.coordinator.records import GroupMetadata, OffsetRecord, Stored, decode
-from cluster.coordinator.shard import Shard, ShardState
+from cluster.coordinator.shard import Shard, Phase
 from cluster.coordinator.states import EMPTY, STABLE, On
 from cluster.coordinator.view import Change
 from cluster.coordinator.writes import Batch
@@ -61,7 +61,7 @@ class Load:
     def finish(self) -> None:
         """The whole log is read: serve. What is not committed yet holds replies back as if we had written it ourselves."""
         shard = self.shard
-        shard.state = ShardState.ACTIVE
+        shard.phase = Phase.ACTIVE
         if self.tail:
             shard.in_flight[TAIL] = Batch([change for _, change in self.tail])
         offsets = sum(len(each) for each in shard.latest.offsets.values())

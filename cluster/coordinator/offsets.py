@@ -8,7 +8,7 @@ from cluster.coordinator.group import Group
 from cluster.coordinator.records import Offset, OffsetRecord, Stored
 from cluster.coordinator.states import Do
 from cluster.coordinator.view import Offsets, group_tombstone, tombstones
-from cluster.events import GroupDeleted, OffsetCommitted, OffsetsExpired
+from cluster.events import GroupDeleted, OffsetsExpired
 from cluster.primitives import MAX_STRING
 from cluster.wire.errors import Error
 from cluster.wire.groups import DescribedGroupMember
@@ -40,10 +40,8 @@ def commit(turn: "Turn") -> None:
                 errors[where] = Error.OFFSET_METADATA_TOO_LARGE
                 continue
             stored.append(OffsetRecord(group.group_id, *where, _offset(turn, one)))
-            shard.out.emit(OffsetCommitted(group.group_id, *where, one.committed_offset, request.member_id,
-                                           request.generation_id))
     if stored:
-        shard.write(group, stored)
+        shard.write(group, stored, author=(request.member_id, request.generation_id))
     turn.body = commit_answer(envelope, shard.topics, lambda *where: errors.get(where, Error.NONE))
 
 

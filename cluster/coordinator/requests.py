@@ -17,7 +17,7 @@ from cluster.coordinator.answers import (
 from cluster.coordinator.group import Group
 from cluster.coordinator.offsets import offsets_read
 from cluster.coordinator.outbox import Outbox
-from cluster.coordinator.shard import Shard, ShardState
+from cluster.coordinator.shard import Shard, Phase
 from cluster.coordinator.states import DEAD, On
 from cluster.coordinator.writes import DeletePart, FetchPart, Gather, Open
 from cluster.java import partition_for
@@ -69,9 +69,9 @@ class Requests:
         if self.partitions is None:
             return Error.COORDINATOR_NOT_AVAILABLE
         shard = self.shards.get(partition_for(group_id, self.partitions))
-        if shard is None or shard.state is ShardState.FAILED:
+        if shard is None or shard.phase is Phase.FAILED:
             return Error.NOT_COORDINATOR
-        if shard.state is ShardState.LOADING:
+        if shard.phase is Phase.LOADING:
             return Error.COORDINATOR_LOAD_IN_PROGRESS
         return shard
 
@@ -240,7 +240,7 @@ class Requests:
         return DescribedGroup(group_id, Error.NONE, None, group.state, group.protocol_type or "", protocol_data, members)
 
     def list_groups(self, asked: Envelope) -> None:
-        if self.partitions is None or any(shard.state is ShardState.LOADING for shard in self.shards.values()):
+        if self.partitions is None or any(shard.phase is Phase.LOADING for shard in self.shards.values()):
             self.refuse(asked, Error.COORDINATOR_NOT_AVAILABLE if self.partitions is None
                         else Error.COORDINATOR_LOAD_IN_PROGRESS)
             return

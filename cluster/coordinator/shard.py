@@ -11,23 +11,21 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from cluster.config import BrokerConfig
 from cluster.coordinator.group import Group, Held, Member
 from cluster.coordinator.outbox import Alarm, Outbox, group_alarm, session_alarm, shard_alarm
-from cluster.coordinator.records import GroupMetadata, GroupRecord, MemberMetadata, Stored
+from cluster.coordinator.records import GroupMetadata, GroupRecord, MemberMetadata, OffsetRecord, Stored
 from cluster.coordinator.states import On, Why
 from cluster.coordinator.turn import Turn, play
 from cluster.coordinator.view import Change, View
 from cluster.coordinator.writes import COORDINATOR_ERROR, Batch, Open, Reply, Waiter
-from cluster.events import GroupMoved, LeaderChosen, MemberRemoved, SessionRenewed, WriteFailed
+from cluster.events import GroupMoved, LeaderChosen, MemberRemoved, OffsetCommitted, SessionRenewed, WriteFailed
 from cluster.machine import Envelope
 from cluster.wire.errors import Error
 from cluster.wire.fields import Message
 
 
-class ShardState(StrEnum):
+class Phase(StrEnum):
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"                          # the log could not be read
@@ -43,7 +41,7 @@ class Shard:
         self.out = out
         self.topics = topics                   # what exists; shared by all shards of a coordinator
         self.writing = writing                 # the shards that wrote in this step; shared likewise
-        self.state = ShardState.LOADING
+        self.phase = Phase.LOADING
         self.latest = View()
         self.committed = View()
         self.batch: Batch | None = None        # what this step has written so far
@@ -128,13 +126,14 @@ class Shard:
     def uncommitted(self) -> bool:
         return self.batch is not None or bool(self.in_flight)
 
-    def write(self, group: Group, stored: list[Stored], waiter: Waiter | None = None) -> None:
+    def write(self, group: Group, stored: list[Stored], waiter: Waiter | None = None,
+              author: tuple[str, int] = ("", -1)) -> None:
         """Write records; memory follows at once, the log when the step ends."""
         if self.batch is None:
             self.batch = Batch()
             self.writing.append(self)
         for each in stored:
-            change = Change(each, group)
+            change = Change(each, group, author)
             self.latest.apply(change)
             self.batch.changes.append(change)
         if waiter is not None:
@@ -161,11 +160,19 @@ class Shard:
         if error is Error.NONE:
             for change in batch.changes:
                 self.committed.apply(change)
+                self._tell(change)
             for _, waiter in batch.waiters:
                 waiter.committed(self)
             return
         self._roll_back()
         self._fail(batch.waiters, error)
+
+    def _tell(self, change: Change) -> None:
+        """An offset is committed only now, and may be so long after its sender was told that it took too long."""
+        stored = change.stored
+        if isinstance(stored, OffsetRecord) and stored.offset is not None:
+            self.out.emit(OffsetCommitted(stored.group_id, stored.topic, stored.partition, stored.offset.offset,
+                                          *change.author))
 
     def _roll_back(self) -> None:
         before, self.latest = self.latest, self.committed.copy()
