@@ -131,12 +131,11 @@ class Balance:
         In two odd cases a visit finds a move in a balanced group, so that the question must be asked: the taker is
         full by number, but of partitions that no longer exist; or it is a previous owner that has unsubscribed.
         """
+        loads = self._loads
         for audience in self._audiences:
-            lacking = [self._loads[rank] for rank in audience.ranks if self._loads[rank] != self._room[rank]]
-            fair = min(lacking, default=self._highest()) + 1
-            if any(self._loads[rank] > fair for topic in audience.topics for rank in self._owners[topic]):
-                return False
+            lacking = [loads[rank] for rank in audience.ranks if loads[rank] != self._room[rank]]
+            if lacking:
+                fair = min(lacking) + 1
+                if any(loads[rank] > fair for topic in audience.topics for rank in self._owners[topic]):
+                    return False
         return True
-
-    def _highest(self) -> int:
-        return max(self._loads)

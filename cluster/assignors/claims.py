@@ -94,5 +94,7 @@ class Claims:
                     else:
                         share[topic] = [number]
         for (topic, number), rank in self.strays.items():
-            shares[rank][topic] = sorted([*shares[rank].get(topic, []), number])
+            shares[rank].setdefault(topic, []).append(number)
+        for topic, rank in dict.fromkeys((topic, rank) for (topic, _), rank in self.strays.items()):
+            shares[rank][topic].sort()
         return shares

@@ -97,7 +97,9 @@ def _previous_owners(stated: Sequence[Claim], movable: Mapping[str, range], froz
         if claim.generation == newest:
             continue
         for topic, numbers in claim.partitions.items():
-            found = previous.get(topic, {})
+            found = previous.get(topic)
+            if found is None:
+                continue
             for number in numbers:
                 if number not in found or claim.generation > stated[found[number]].generation:
                     found[number] = rank

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cluster.assignors import Plan
-from cluster.assignors.audience import audiences, static_first
+from cluster.assignors.subscribers import static_first, subscribers_by_topic
 from cluster.java import in_string_order
 from cluster.subscription import Partitions, Subscription
 
@@ -20,7 +20,7 @@ class Range:
     def plan(self, members: Mapping[str, Subscription], topics: Mapping[str, int]) -> Plan:
         plan: Plan = {member: {} for member in in_string_order(members)}
         order = static_first(members)
-        for topic, subscribers in audiences(order, members, topics).items():
+        for topic, subscribers in subscribers_by_topic(order, members, topics).items():
             each, extra = divmod(topics[topic], len(subscribers))
             start = 0
             for turn, place in enumerate(subscribers[: topics[topic]]):    # nothing is left for those behind

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 
 from cluster.assignors import Plan
-from cluster.assignors.audience import audiences, static_first
+from cluster.assignors.subscribers import static_first, subscribers_by_topic
 from cluster.java import in_string_order
 from cluster.subscription import Partitions, Subscription
 
@@ -22,7 +22,7 @@ class RoundRobin:
         plan: Plan = {member: {} for member in in_string_order(members)}
         order = static_first(members)
         turn = 0                               # the place in `order` that is next
-        for topic, subscribers in audiences(order, members, topics).items():
+        for topic, subscribers in subscribers_by_topic(order, members, topics).items():
             count, takers = topics[topic], len(subscribers)
             first = bisect_left(subscribers, turn)
             for step in range(min(count, takers)):

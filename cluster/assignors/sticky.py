@@ -8,10 +8,10 @@ generation, until its owner has let it go (KIP-429). The rack-aware variant is l
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cluster.assignors import Plan
-from cluster.assignors.audience import audiences
 from cluster.assignors.claims import Claim, Claims, Given, Shares
 from cluster.assignors.constrained import share_equally
 from cluster.assignors.general import share_by_load
+from cluster.assignors.subscribers import subscribers_by_topic
 from cluster.assignors.userdata import read_assignment, read_generation, write_assignment, write_generation
 from cluster.java import in_string_order
 from cluster.subscription import Partitions, Subscription
@@ -54,10 +54,7 @@ class CooperativeSticky:
             return Claim(subscription.owned, generation, max(subscription.generation, -1))
 
         shares, changing = _share_out(members, topics, claim)
-        for rank, topic, number in list(changing):
-            shares[rank][topic].remove(number)
-            if not shares[rank][topic]:
-                del shares[rank][topic]
+        _hold_back(list(changing), shares)
         return _plan(members, shares)
 
 
@@ -68,7 +65,7 @@ def _share_out(
     order = in_string_order(members)
     if not order:
         return [], []
-    subscribers = audiences(order, members, topics)
+    subscribers = subscribers_by_topic(order, members, topics)
     stated = [claim(members[member]) for member in order]
     claims = Claims(stated, {topic: topics[topic] for topic in subscribers})
     if _all_alike([members[member].topics for member in order]):
@@ -100,6 +97,16 @@ def _changing_hands(stated: Sequence[Claim], shares: Shares) -> Iterator[Given]:
             if topic in lost:
                 new = lost[topic].intersection(given).difference(claim.partitions.get(topic, ()))
                 yield from ((rank, topic, number) for number in sorted(new))
+
+
+def _hold_back(changing: Sequence[Given], shares: Shares) -> None:
+    held_back: dict[tuple[int, str], set[int]] = {}
+    for rank, topic, number in changing:
+        held_back.setdefault((rank, topic), set()).add(number)
+    for (rank, topic), numbers in held_back.items():
+        shares[rank][topic] = [number for number in shares[rank][topic] if number not in numbers]
+        if not shares[rank][topic]:
+            del shares[rank][topic]
 
 
 def _plan(members: Mapping[str, Subscription], shares: Shares) -> Plan:

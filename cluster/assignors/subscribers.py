@@ -16,7 +16,7 @@ def static_first(members: Mapping[str, Subscription]) -> list[str]:
     return sorted(in_string_order(members), key=key)
 
 
-def audiences(
+def subscribers_by_topic(
     order: Sequence[str], members: Mapping[str, Subscription], topics: Mapping[str, int]
 ) -> dict[str, tuple[int, ...]]:
     """Topic -> its subscribers, as ascending places in `order`. Only topics that exist and that somebody wants.
