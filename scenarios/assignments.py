@@ -23,6 +23,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Number = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Generation = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Owned = dict[str, tuple[Number, ...]]
+Result = dict[str, dict[str, list[Number]]]
 
 
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,7 +43,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     topics: dict[str, Count] | None = None
     generation: Generation | None = None
     members: dict[str, Any]
-    result: Plan
+    result: Result
     exact: bool = True
     sizes: list[int] | None = None
     moved: int | None = None
@@ -50,7 +51,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     unassigned: int | None = None
     unassigned_max: int | None = None
     balanced: bool | None = None
-    always: Plan = {}
+    always: Result = {}
 
 
 class RecordedCase(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,12 +5,12 @@ from importlib.metadata import EntryPoint, entry_points
 from cluster.assignors import Assignor
 
 GROUP = "seesaw.assignors"
-BUILT_IN = {                                   # known from a bare checkout too, where no distribution declares them
-    "range": "cluster.assignors.range:Range",
-    "roundrobin": "cluster.assignors.roundrobin:RoundRobin",
-    "sticky": "cluster.assignors.sticky:Sticky",
-    "cooperative-sticky": "cluster.assignors.sticky:CooperativeSticky",
-}
+BUILT_IN = {name: EntryPoint(name, f"cluster.assignors.{place}", GROUP) for name, place in (
+    ("range", "range:Range"),                  # known from a bare checkout too, where no distribution declares them
+    ("roundrobin", "roundrobin:RoundRobin"),
+    ("sticky", "sticky:Sticky"),
+    ("cooperative-sticky", "sticky:CooperativeSticky"),
+)}
 
 
 class NoAssignor(ValueError):
@@ -19,17 +19,13 @@ class NoAssignor(ValueError):
 
 def known() -> dict[str, EntryPoint]:
     """Every assignor that can be named. Kafka's own names always mean Kafka's own."""
-    found = {name: EntryPoint(name, place, GROUP) for name, place in BUILT_IN.items()}
-    for entry in entry_points(group=GROUP):
-        found.setdefault(entry.name, entry)
-    return found
+    return BUILT_IN | {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in BUILT_IN}
 
 
 def find(name: str) -> Assignor:
-    choice = known()
-    if name not in choice:
-        raise NoAssignor(f"no assignor {name!r}; known: {', '.join(choice)}")
-    entry = choice[name]
+    entry = BUILT_IN.get(name) or known().get(name)    # to look through all distributions takes milliseconds
+    if entry is None:
+        raise NoAssignor(f"no assignor {name!r}; known: {', '.join(known())}")
     try:
         assignor: Assignor = entry.load()()
     except (ImportError, AttributeError, TypeError) as problem:
