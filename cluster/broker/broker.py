@@ -54,7 +54,8 @@ class Broker:
         self.topics = Topics()
         self.logs: dict[tuple[str, int], Log] = {}
         self.effects: list[Effect] = []
-        self.told = 0                          # how often the coordinator was told about the metadata
+        self.has_news = False                  # topics have changed, and the coordinator does not know yet
+        self.told = 0                          # how often it was told
         self.served: dict[type, Callable[[Envelope], Message | None]] = {
             ProduceRequest: self._produce, FetchRequest: self._fetch, MetadataRequest: self._metadata,
             FindCoordinatorRequest: self._find_coordinator, CreateTopicsRequest: self._create_topics,
@@ -75,17 +76,17 @@ class Broker:
             self._emit(RequestRefused(asked.source, asked.api_key, "not served by a broker"))
             self.effects.append(Disconnect(asked.source))
             return
-        before = self.topics.sizes()
         answer = serve(asked)
         if answer is not None:
             self.effects.append(Send(asked.source, response(asked, answer)))
-        if self.topics.sizes() != before:
+        if self.has_news:
             self._tell_coordinator()
 
     def _emit(self, event: Event) -> None:
         self.effects.append(Emit(event))
 
     def _tell_coordinator(self) -> None:
+        self.has_news = False
         self.told += 1
         news = MetadataChanged(self.topics.offsets_leaders(), self.topics.sizes())
         self.effects.append(Send(self.coordinator, request(
@@ -178,6 +179,7 @@ class Broker:
 
     def _open_logs(self, name: str, first: int) -> None:
         """New partitions have a leader at once: this broker, in epoch 0."""
+        self.has_news = True
         for number in range(first, len(self.topics.partitions[name])):
             self.logs[name, number] = Log(self.storage())
             self._emit(LeaderElected(name, number, self.node_id, 0))
@@ -191,6 +193,7 @@ class Broker:
             return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
         for number in range(len(partitions)):
             del self.logs[name, number]
+        self.has_news = True
         self._emit(TopicDeleted(name))
         return TopicResult(name)
 

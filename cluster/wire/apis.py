@@ -66,6 +66,11 @@ APIS: dict[int, Api] = {
     )
 }
 
+NOT_EMULATED = {                            # whoever asks for these deserves a clear answer
+    22: "InitProducerId", 24: "AddPartitionsToTxn", 25: "AddOffsetsToTxn", 26: "EndTxn", 27: "WriteTxnMarkers",
+    28: "TxnOffsetCommit",
+}
+
 API_OF_REQUEST: dict[type, Api] = {api.request: api for api in APIS.values()}
 API_OF_RESPONSE: dict[type, Api] = {api.response: api for api in APIS.values() if api.response}
 

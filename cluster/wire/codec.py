@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from cluster.machine import Envelope
-from cluster.wire.apis import API_OF_REQUEST, API_OF_RESPONSE, APIS, Api
+from cluster.wire.apis import API_OF_REQUEST, API_OF_RESPONSE, APIS, NOT_EMULATED, Api
 from cluster.wire.fields import Int16, Int32, Int64, Label, Message, Text, Versions, versions_of
 
 MAX_FRAME_BYTES = 104857600                    # socket.request.max.bytes
@@ -87,7 +87,9 @@ def decode(frame: bytes, limit: int = MAX_FRAME_BYTES) -> Envelope:
         raise Refused(Fault.MALFORMED, str(problem)) from None
     api = APIS.get(head.api_key)
     if api is None:
-        raise Refused(Fault.UNKNOWN_API, f"there is no api {head.api_key}")
+        known = NOT_EMULATED.get(head.api_key)
+        raise Refused(Fault.UNKNOWN_API, f"there is no api {head.api_key}" if known is None else
+                      f"{known} (api {head.api_key}) is not emulated: transactions are not")
     _check_version(api, head.api_version)
     read = _decode_body.get((head.api_key, head.is_response))
     if read is None:

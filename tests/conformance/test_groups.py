@@ -9,6 +9,7 @@ from cluster.coordinator import turn
 from cluster.coordinator.states import GroupState, On
 from scenarios.conformance import Case, play_case, read
 from seesaw.command import main
+from tests.transcripts.test_transcripts import play as play_transcript
 
 HERE = Path(__file__).parent
 FILES = [HERE / "groups.yaml", HERE / "cases.yaml"]
@@ -51,3 +52,20 @@ def test_a_wrong_answer_is_shown_as_request_recorded_and_ours(tmp_path: Path) ->
         "wrong\n  request   {do: heartbeat, member_id: x}\n  recorded  {error: NONE}\n"
         "  ours      {error: UNKNOWN_MEMBER_ID}\n\n1 cases, 1 differ\n"
     )
+
+
+def test_every_cell_that_can_be_reached_is_reached_by_a_recording_or_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: set[tuple[On, GroupState]] = set()
+
+    class Watched(dict[tuple[On, GroupState], object]):
+        def __getitem__(self, cell: tuple[On, GroupState]) -> object:
+            reached.add(cell)
+            return super().__getitem__(cell)
+
+    monkeypatch.setattr(turn, "PROGRAM", Watched(turn.PROGRAM))
+    for case in CASES:
+        play_case(case)
+    for path in sorted((HERE.parent / "transcripts").glob("*.txt")):
+        play_transcript(path.read_text())
+    everything = {(on, state) for on in On for state in GroupState}
+    assert reached == everything - UNREACHABLE

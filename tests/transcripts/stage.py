@@ -82,7 +82,7 @@ class Stage:
         self.printed: list[str] = []
         self.commands: dict[str, Callable[..., None]] = {
             "cluster": self.cluster, "freeze": self.freeze, "thaw": self.thaw, "refuse": self.refuse,
-            "accept": self.accept, "restart": self.restart, "resign": self.resign, "elect": self.elect,
+            "accept": self.accept, "lose": self.lose, "commit_first": self.commit_first, "restart": self.restart, "resign": self.resign, "elect": self.elect,
             "wait": self.wait, "await": self.wait_for,
         }
         self.cluster()
@@ -137,6 +137,21 @@ class Stage:
         self.broker.is_frozen = False
         self.dialogue.world.tell("broker-1", THAW)
         self.dialogue.wait(1)
+
+    def commit_first(self) -> None:
+        """Of what was written, the first is committed; the rest waits."""
+        rest, self.broker.held = self.broker.held[1:], self.broker.held[:1]
+        self.dialogue.world.tell("broker-1", THAW)
+        self.broker.held = rest
+        self.dialogue.wait(1)
+
+    def lose(self, error: str) -> None:
+        """What was written is lost, and the coordinator hears of it now."""
+        lost = (PartitionProduceResponse(0, Error[error]),)
+        self.broker.held = [
+            Send(effect.to, msgspec.structs.replace(effect.envelope, body=ProduceResponse((TopicProduceResponse(OFFSETS_TOPIC, lost),))))
+            for effect in self.broker.held if isinstance(effect, Send)]
+        self.thaw()
 
     def refuse(self, error: str) -> None:
         """The log refuses what is written from now on."""
