@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import yaml
 
-from cluster.broker.broker import START, Broker
+from cluster.broker.broker import START
 from cluster.broker.topics import OFFSETS_TOPIC, Partition
 from cluster.coordinator.records import GroupRecord, OffsetRecord, decode
 from cluster.events import Event, GroupMoved, ShardLoaded, ShardLoading, ShardUnloaded
-from cluster.machine import CancelTimer, Effect, Emit, Envelope, Input, Machine, Received, Send, SetTimer, TimerFired, Told
-from cluster.wire.apis import APIS, response
+from cluster.machine import CancelTimer, Effect, Emit, Envelope, Input, Machine, Received, Send, SetTimer, TimerFired
+from cluster.wire.apis import APIS
 from cluster.wire.errors import Error
 from cluster.wire.groups import JoinGroupResponse, LeaveGroupResponse
 from cluster.wire.log import (
@@ -26,38 +26,7 @@ from cluster.wire.log import (
 )
 from scenarios.dialogue import Dialogue
 from scenarios.playing import play, step_from
-
-THAW = "thaw"
-
-
-class SlowLog(Broker):
-    """A broker whose log can be slow to commit (its followers lag behind), or refuse what is written."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.is_frozen = False
-        self.refuses: Error | None = None
-        self.held: list[Effect] = []
-
-    def step(self, now: int, event: Input) -> list[Effect]:
-        if isinstance(event, Told) and event.command == THAW:
-            released, self.held = self.held, []
-            return released
-        if self.refuses is not None and isinstance(event, Received) and isinstance(event.envelope.body, ProduceRequest):
-            topic = event.envelope.body.topic_data[0]
-            answer = ProduceResponse((TopicProduceResponse(topic.name, (
-                PartitionProduceResponse(topic.partition_data[0].index, self.refuses),)),))
-            return [Send(event.envelope.source, response(event.envelope, answer))]
-        effects = super().step(now, event)
-        if not self.is_frozen:
-            return effects
-        self.held += [effect for effect in effects if _is_commit(effect)]
-        return [effect for effect in effects if not _is_commit(effect)]
-
-
-def _is_commit(effect: Effect) -> bool:
-    return isinstance(effect, Send) and isinstance(effect.envelope.body, ProduceResponse)
-
+from tests.slow_log import THAW, SlowLog
 
 class Witness:
     """Stands around a machine and writes down what goes in and what comes out."""

@@ -1,0 +1,40 @@
+"""A broker whose log can be slow to commit, as if its followers lagged behind, or refuse what is written."""
+
+from typing import Any
+
+from cluster.broker.broker import Broker
+from cluster.machine import Effect, Input, Received, Send, Told
+from cluster.wire.apis import response
+from cluster.wire.errors import Error
+from cluster.wire.log import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
+
+THAW = "thaw"
+
+
+class SlowLog(Broker):
+    """Frozen, it writes and does not say so until it is told to thaw."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.is_frozen = False
+        self.refuses: Error | None = None
+        self.held: list[Effect] = []
+
+    def step(self, now: int, event: Input) -> list[Effect]:
+        if isinstance(event, Told) and event.command == THAW:
+            released, self.held = self.held, []
+            return released
+        if self.refuses is not None and isinstance(event, Received) and isinstance(event.envelope.body, ProduceRequest):
+            topic = event.envelope.body.topic_data[0]
+            answer = ProduceResponse((TopicProduceResponse(topic.name, (
+                PartitionProduceResponse(topic.partition_data[0].index, self.refuses),)),))
+            return [Send(event.envelope.source, response(event.envelope, answer))]
+        effects = super().step(now, event)
+        if not self.is_frozen:
+            return effects
+        self.held += [effect for effect in effects if _is_commit(effect)]
+        return [effect for effect in effects if not _is_commit(effect)]
+
+
+def _is_commit(effect: Effect) -> bool:
+    return isinstance(effect, Send) and isinstance(effect.envelope.body, ProduceResponse)

@@ -1,0 +1,421 @@
+"""What the articles claim about the coordinator, each tried: the id of the claim is in the name of its test."""
+
+import re
+from typing import Any
+
+import pytest
+
+from cluster.config import BrokerConfig
+from cluster.coordinator.states import REACTIONS, GroupState, On
+from cluster.events import Event, GroupMoved, LeaderChosen, MemberRemoved, OffsetsExpired, RebalanceStarted, SessionRenewed
+from cluster.sim.world import Stamped
+from cluster.wire.groups import JoinGroupRequest
+from scenarios.dialogue import Dialogue
+from scenarios.playing import play, step_from
+
+
+class Scene:
+    """A group of one topic, and what can be seen of it."""
+
+    def __init__(self, **config: int) -> None:
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        self.dialogue = Dialogue({"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500, **given}, {"t": 2, "u": 1})
+        self.seen: list[Stamped] = []
+        self.dialogue.world.observers.append(self.seen.append)
+
+    def say(self, do: str, member: str | None = None, **fields: Any) -> Any:
+        step = {"do": do, **fields} | ({} if member is None else {"member": member})
+        return play(self.dialogue, step_from({key.replace("async_", "async"): value for key, value in step.items()}))()
+
+    def hear(self, name: str) -> Any:
+        """The answer to what was said with that name, or None while there is none."""
+        waits = play(self.dialogue, step_from({"still_waiting": name}))()
+        return None if waits else play(self.dialogue, step_from({"await": name}))()
+
+    def wait(self, ms: int) -> None:
+        self.dialogue.wait(ms)
+
+    def state(self) -> str:
+        return str(self.say("describe")["state"])
+
+    def events(self, kind: type[Event]) -> list[Any]:
+        return [stamped.event for stamped in self.seen if isinstance(stamped.event, kind)]
+
+    def renewals(self, member: str) -> int:
+        return len([event for event in self.events(SessionRenewed) if event.member_id == self.dialogue.newest_id(member)])
+
+    def alone(self, **fields: Any) -> None:
+        """a is alone in a group that is completing its rebalance."""
+        self.say("join", "a", **fields)
+        self.say("join", "a", **fields)
+
+    def together(self, **fields: Any) -> None:
+        """a leads, b follows; the plan is awaited."""
+        self.alone(**fields)
+        self.say("join", "b", **fields)
+        self.say("join", "b", async_="b", **fields)
+        self.say("join", "a", **fields)
+
+    def stable(self, **fields: Any) -> None:
+        self.together(**fields)
+        self.say("sync", "a", assign={"a": "p0", "b": "p1"})
+        self.say("sync", "b")
+
+    def preparing(self, **fields: Any) -> None:
+        """A stable group that a third member joins."""
+        self.stable(**fields)
+        self.say("join", "c", **fields)
+        self.say("join", "c", async_="c", **fields)
+
+
+# The four phases
+
+
+def test_p4_a_join_carries_timeouts_id_protocol_type_and_the_assignors_with_their_metadata() -> None:
+    assert {"session_timeout_ms", "rebalance_timeout_ms", "member_id", "protocol_type", "protocols"} <= set(JoinGroupRequest.__struct_fields__)
+
+
+def test_p5_the_coordinator_makes_the_member_id_of_client_id_and_uuid_and_asks_to_come_back_with_it() -> None:
+    scene = Scene()
+    assert scene.say("join", "a")["error"] == "MEMBER_ID_REQUIRED"
+    assert re.fullmatch(r"a-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", scene.dialogue.newest_id("a"))
+
+
+def test_p5_control_before_version_4_it_was_taken_at_once() -> None:
+    assert Scene().say("join", "a", version=3)["error"] == "NONE"
+
+
+def test_p6_the_first_to_join_leads_and_if_it_goes_the_first_in_the_map() -> None:
+    scene = Scene()
+    scene.preparing()
+    scene.say("leave", "a")
+    assert [scene.dialogue.name_of(event.member_id) for event in scene.events(LeaderChosen)] == ["$a", "$b"]
+
+
+def test_p7_the_assignor_is_voted_among_the_common_ones() -> None:
+    scene = Scene(group_initial_rebalance_delay_ms=500)
+    scene.say("join", "a", version=3, protocols={"range": ["t"], "sticky": ["t"]}, async_="a")
+    scene.say("join", "b", version=3, protocols={"sticky": ["t"], "range": ["t"]}, async_="b")
+    scene.say("join", "c", version=3, protocols={"roundrobin": ["t"], "sticky": ["t"], "range": ["t"]}, async_="c")
+    scene.wait(2000)
+    assert scene.hear("a")["protocol"] == "sticky"
+
+
+def test_p8_only_the_leader_is_told_the_members() -> None:
+    scene = Scene()
+    scene.alone()
+    scene.say("join", "b")
+    scene.say("join", "b", async_="b")
+    assert scene.say("join", "a")["members"] == ["$a", "$b"]
+    assert scene.hear("b")["members"] == []
+
+
+def test_p10_the_plan_is_stored_before_anybody_is_answered() -> None:
+    scene = Scene()
+    scene.together()
+    order: list[str] = []
+    scene.dialogue.world.listeners.append(lambda _, envelope: order.append(type(envelope.body).__name__))
+    scene.say("sync", "b", async_="bs")
+    scene.say("sync", "a", assign={"a": "p0", "b": "p1"})
+    assert order == ["SyncGroupRequest", "SyncGroupRequest", "ProduceRequest", "ProduceResponse", "SyncGroupResponse", "SyncGroupResponse"]
+
+
+def test_p13_members_learn_of_a_rebalance_from_their_heartbeat() -> None:
+    scene = Scene()
+    scene.stable()
+    assert scene.say("heartbeat", "a") == {"error": "NONE"}
+    scene.say("leave", "b")
+    assert scene.say("heartbeat", "a") == {"error": "REBALANCE_IN_PROGRESS"}
+
+
+def test_p20_members_that_the_plan_leaves_out_get_nothing() -> None:
+    scene = Scene()
+    scene.together()
+    assert scene.say("sync", "a", assign={"a": "all"})["assignment"] == "all"
+    assert scene.say("sync", "b") == {"error": "NONE", "assignment": "", "protocol": "range", "protocol_type": "consumer"}
+
+
+def test_p21_a_member_must_sync_before_its_session_is_over() -> None:
+    scene = Scene()
+    scene.together(session_ms=1000, rebalance_ms=30000)
+    scene.wait(1100)
+    assert {event.cause for event in scene.events(MemberRemoved)} == {"session expired"}
+
+
+def test_p21_a_member_that_beats_and_does_not_sync_has_until_the_rebalance_timeout() -> None:
+    scene = Scene()
+    scene.together(session_ms=30000, rebalance_ms=1000)
+    scene.say("sync", "a", assign={"a": "x", "b": "y"})
+    scene.wait(1100)
+    assert [(scene.dialogue.name_of(event.member_id), event.cause) for event in scene.events(MemberRemoved)] == [("$b", "did not sync")]
+
+
+# The group's states
+
+
+def test_g01_there_are_five_states_and_empty_is_the_first() -> None:
+    scene = Scene()
+    scene.say("join", "a")
+    assert scene.state() == "Empty"
+    assert len(GroupState) == 5
+
+
+@pytest.mark.parametrize("begin", ["alone", "stable"])
+def test_g02_a_join_makes_members_rejoin(begin: str) -> None:
+    scene = Scene()
+    if begin == "stable":
+        scene.stable()
+    scene.say("join", "n")
+    scene.say("join", "n", async_="n")
+    assert "PreparingRebalance" in [event.after for event in scene.events(GroupMoved)]
+    assert scene.events(RebalanceStarted)[-1].cause == "member joined"
+
+
+def test_g03_a_join_while_preparing_starts_no_second_rebalance_and_may_end_the_first() -> None:
+    scene = Scene()
+    scene.preparing()
+    before = len(scene.events(RebalanceStarted))
+    scene.say("join", "a", async_="a")
+    assert scene.state() == "PreparingRebalance"
+    scene.say("join", "b", async_="b2")
+    assert (scene.state(), len(scene.events(RebalanceStarted))) == ("CompletingRebalance", before)
+
+
+def test_g04_the_join_phase_ends_when_all_have_rejoined_or_time_is_up() -> None:
+    scene = Scene()
+    scene.preparing(session_ms=30000, rebalance_ms=2000)
+    scene.wait(1800)
+    assert scene.state() == "PreparingRebalance"
+    scene.wait(200)
+    assert scene.state() == "CompletingRebalance"
+
+
+def test_g05_with_nobody_left_the_group_is_empty() -> None:
+    scene = Scene()
+    scene.preparing()
+    scene.say("leave", members=[{"member_id": f"${name}"} for name in "abc"])
+    assert scene.state() == "Empty"
+
+
+def test_g06_the_followers_syncs_wait_for_the_leaders_and_are_answered_together() -> None:
+    scene = Scene()
+    scene.together()
+    scene.say("sync", "b", async_="bs")
+    assert scene.hear("bs") is None
+    scene.say("sync", "a", assign={"a": "p0", "b": "p1"}, async_="as")
+    assert (scene.hear("as")["assignment"], scene.hear("bs")["assignment"]) == ("p0", "p1")
+
+
+def test_g07_the_leaders_sync_makes_the_group_stable() -> None:
+    scene = Scene()
+    scene.together()
+    scene.say("sync", "a", assign={"a": "p0", "b": "p1"})
+    assert scene.state() == "Stable"
+
+
+@pytest.mark.parametrize("how", ["join", "leave", "expiry"])
+def test_g08_while_completing_a_change_sends_those_who_wait_back_to_join(how: str) -> None:
+    scene = Scene()
+    scene.together(session_ms=1000, rebalance_ms=30000)
+    scene.say("sync", "b", async_="bs")
+    if how == "join":
+        scene.say("join", "c")
+        scene.say("join", "c", async_="c")
+    elif how == "leave":
+        scene.say("leave", "a")
+    else:
+        scene.wait(1000)
+    assert scene.hear("bs")["error"] == "REBALANCE_IN_PROGRESS"
+    assert scene.state() == "PreparingRebalance"
+
+
+def test_g09_while_completing_an_unchanged_join_is_answered_again() -> None:
+    scene = Scene()
+    scene.together()
+    again = scene.say("join", "a")
+    assert (again["generation"], again["members"], scene.state()) == (2, ["$a", "$b"], "CompletingRebalance")
+
+
+def test_g10_in_a_stable_group_a_sync_gets_the_assignment_again() -> None:
+    scene = Scene()
+    scene.stable()
+    assert scene.say("sync", "b")["assignment"] == "p1"
+
+
+def test_g11_empty_knows_nobody_and_preparing_sends_syncs_away() -> None:
+    scene = Scene()
+    scene.alone()
+    scene.say("leave", "a")
+    assert (scene.say("sync", "a")["error"], scene.say("heartbeat", "a")["error"]) == ("UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID")
+    other = Scene()
+    other.preparing()
+    assert other.say("sync", "a")["error"] == "REBALANCE_IN_PROGRESS"
+
+
+def test_g12_while_completing_a_heartbeat_is_welcome() -> None:
+    """The article says REBALANCE_IN_PROGRESS, which older versions said."""
+    scene = Scene()
+    scene.together()
+    assert scene.say("heartbeat", "b") == {"error": "NONE"}
+
+
+def test_g13_while_preparing_a_heartbeat_warns_and_renews_the_session() -> None:
+    scene = Scene()
+    scene.preparing()
+    before = scene.renewals("a")
+    assert scene.say("heartbeat", "a") == {"error": "REBALANCE_IN_PROGRESS"}
+    assert scene.renewals("a") == before + 1
+
+
+@pytest.mark.parametrize("how", ["expiry", "leave", "leader rejoins", "new member"])
+def test_g14_what_makes_a_stable_group_rebalance(how: str) -> None:
+    scene = Scene()
+    scene.stable(session_ms=1000, rebalance_ms=30000)
+    if how == "expiry":
+        scene.wait(700)
+        scene.say("heartbeat", "a")
+        scene.wait(400)
+    elif how == "leave":
+        scene.say("leave", "b")
+    elif how == "leader rejoins":
+        scene.say("join", "a", session_ms=1000, rebalance_ms=30000, async_="a")
+    else:
+        scene.say("join", "c", version=3, async_="c")
+    assert scene.state() == "PreparingRebalance"
+
+
+def test_g14_control_a_follower_that_rejoins_unchanged_does_not() -> None:
+    scene = Scene()
+    scene.stable()
+    scene.say("join", "b")
+    assert scene.state() == "Stable"
+
+
+def test_g15_leaving_may_end_the_join_phase_starts_one_or_does_nothing() -> None:
+    scene = Scene()
+    scene.preparing()
+    scene.say("join", "a", async_="a")
+    scene.say("leave", "b")
+    assert scene.state() == "CompletingRebalance"
+    scene.say("leave", "c")
+    assert scene.state() == "PreparingRebalance"
+    scene.say("leave", "a")
+    assert scene.state() == "Empty"
+    scene.say("leave", "a")
+    assert scene.state() == "Empty"
+
+
+def test_g16_whoever_does_not_rejoin_in_time_is_removed_but_static_members_stay() -> None:
+    scene = Scene()
+    fields = {"session_ms": 30000, "rebalance_ms": 1000}
+    scene.say("join", "a", version=3, **fields)
+    scene.say("join", "s", instance="i", async_="s", **fields)
+    scene.say("join", "a", **fields)
+    scene.say("sync", "a", assign={"a": "x", "s": "y"})
+    scene.say("sync", "s", instance="i")
+    scene.say("join", "n", version=3, async_="n", **fields)
+    scene.wait(1000)
+    assert scene.hear("n")["members"] == ["$n", "$s"]
+    assert [event.cause for event in scene.events(MemberRemoved)] == ["did not rejoin"]
+
+
+def test_g17_a_completed_join_and_the_sync_that_makes_stable_renew_the_session_a_repeated_sync_does_not() -> None:
+    scene = Scene()
+    scene.together()
+    assert scene.renewals("b") == 1
+    scene.say("sync", "b", async_="bs")
+    scene.say("sync", "a", assign={"a": "p0", "b": "p1"})
+    assert scene.renewals("b") == 2
+    scene.say("sync", "b")
+    assert scene.renewals("b") == 2
+
+
+def test_g18_an_id_that_nobody_came_back_with_is_dropped() -> None:
+    scene = Scene()
+    scene.say("join", "a", session_ms=1000)
+    scene.wait(1000)
+    assert [event.cause for event in scene.events(MemberRemoved)] == ["id not used"]
+    assert scene.say("join", "a")["error"] == "UNKNOWN_MEMBER_ID"
+
+
+def test_g19_does_not_hold_dead_accepts_nothing() -> None:
+    assert REACTIONS[On.COMMIT][list(GroupState).index(GroupState.DEAD)] == "MOVED"
+    scene = Scene()
+    assert scene.say("commit", member_id="x", generation=1, offsets={"t": {0: 1}}) == {"partitions": {"t": {0: "GROUP_ID_NOT_FOUND"}}}
+
+
+def test_g20_offsets_expire_seven_days_after_the_group_became_empty() -> None:
+    assert BrokerConfig().offsets_retention_minutes == 7 * 24 * 60
+    scene = Scene(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1000)
+    scene.alone(session_ms=600000)
+    scene.say("sync", "a", assign={"a": "x"})
+    scene.say("commit", "a", offsets={"t": {0: 1}, "u": {0: 2}})
+    scene.wait(90_000)
+    assert scene.say("fetch", all=True)["partitions"] == {"t": {0: [1, ""]}}
+    scene.say("leave", "a")
+    scene.wait(58_000)
+    assert scene.say("fetch", all=True)["partitions"] == {"t": {0: [1, ""]}}
+    scene.wait(3_000)
+    assert scene.say("fetch", all=True)["partitions"] == {}
+    assert [event.count for event in scene.events(OffsetsExpired)] == [1, 1]
+
+
+def test_g21_a_new_coordinator_knows_members_and_their_partitions() -> None:
+    scene = Scene()
+    scene.stable()
+    before = scene.say("describe")
+    scene.dialogue.restart_coordinator()
+    scene.wait(1)
+    assert scene.say("describe") == before
+    assert scene.say("heartbeat", "b") == {"error": "NONE"}
+
+
+def test_g22_joins_that_come_at_one_instant_are_taken_one_after_the_other() -> None:
+    scene = Scene()
+    scene.stable()
+    calls = [scene.dialogue.send(step.build(scene.dialogue), member=name) for name in "ab"
+             for step in [step_from({"do": "join", "member": name})] if hasattr(step, "build")]
+    scene.wait(10)
+    assert [call.answer.generation_id for call in calls] == [3, 3]
+    assert len([event for event in scene.events(RebalanceStarted)]) == 3
+
+
+def test_g23_awaiting_sync_is_completing_rebalance() -> None:
+    """Only a name: nothing here answers to the old one."""
+    assert GroupState.COMPLETING == "CompletingRebalance"
+    assert "AwaitingSync" not in list(GroupState)
+
+
+def test_g24_does_not_hold_the_group_is_stable_before_all_have_received_the_plan() -> None:
+    scene = Scene()
+    scene.together()
+    scene.say("sync", "a", assign={"a": "p0", "b": "p1"})
+    assert scene.state() == "Stable"
+    assert scene.say("sync", "b")["assignment"] == "p1"
+
+
+def test_g25_while_preparing_offsets_and_leaving_are_still_served() -> None:
+    scene = Scene()
+    scene.preparing()
+    assert scene.say("commit", "a", offsets={"t": {0: 4}}) == {"partitions": {"t": {0: "NONE"}}}
+    assert scene.say("fetch", partitions={"t": [0]})["partitions"] == {"t": {0: [4, ""]}}
+    assert scene.say("leave", "a")["error"] == "NONE"
+
+
+def test_c1_a_crash_is_noticed_exactly_the_session_timeout_after_the_last_heartbeat() -> None:
+    scene = Scene()
+    scene.stable(session_ms=6000, rebalance_ms=60000)
+    scene.wait(4321)
+    last = [stamped.at for stamped in scene.seen if isinstance(stamped.event, SessionRenewed)][-1]
+    scene.wait(6000)
+    assert [stamped.at - last for stamped in scene.seen if isinstance(stamped.event, MemberRemoved)][-1] == 6000
+    assert scene.state() == "Empty"
+
+
+def test_c2_commits_are_taken_while_preparing_and_refused_while_completing() -> None:
+    scene = Scene()
+    scene.preparing()
+    assert scene.say("commit", "a", offsets={"t": {0: 4}}) == {"partitions": {"t": {0: "NONE"}}}
+    scene.say("join", "a", async_="a")
+    scene.say("join", "b", async_="b2")
+    assert scene.say("commit", "a", offsets={"t": {0: 5}}) == {"partitions": {"t": {0: "REBALANCE_IN_PROGRESS"}}}
