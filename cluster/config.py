@@ -45,7 +45,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     group_consumer_migration_policy: Literal["bidirectional", "upgrade", "downgrade", "disabled"] = "bidirectional"
 
 
-NEW_MEMBER_JOIN_TIMEOUT_MS = 300000            # how long a first join may wait, whatever the session timeout. Not a setting in Kafka
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300000            # how long a first join may wait; no setting, in Kafka neither
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 

@@ -4,7 +4,7 @@ A machine emits an event; its host stamps it with the instant of the step, its o
 in the protocol ever reads one: checks, transcripts, stories, reports and Spark do.
 """
 
-from typing import Any, dataclass_transform
+from typing import dataclass_transform
 
 import msgspec
 
@@ -34,7 +34,7 @@ class GroupMoved(Event):
 
 
 class RebalanceStarted(Event):
-    """Members must rejoin: the tag (R1 to R12) and Kafka's words for it."""
+    """Members must rejoin: why, because of whom, and what was said about it."""
 
     group_id: str
     generation: int                            # the one that ends
@@ -207,8 +207,3 @@ def kinds() -> dict[str, type[Event]]:
     """Every kind of event there is, by its name."""
     return {_snake(kind.__name__): kind for kind in Event.__subclasses__()}
 
-
-def to_dict(event: Event) -> dict[str, Any]:
-    """An event as plain data, with its kind."""
-    plain: dict[str, Any] = msgspec.to_builtins(event)
-    return plain

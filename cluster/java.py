@@ -21,7 +21,7 @@ def partition_for(group_id: str, partitions: int) -> int:
 
 
 def map_order(keys: Iterable[str]) -> list[str]:
-    """The order in which a java.util.HashMap filled in this order iterates. Kafka breaks ties between voted protocols so."""
+    """The order of a java.util.HashMap that was filled in this order. So Kafka breaks ties between voted protocols."""
     inserted = list(dict.fromkeys(keys))
     size = 16
     while len(inserted) > size * 3 // 4:

@@ -68,8 +68,8 @@ class Disconnect(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetTimer(msgspec.Struct, frozen=True, gc=False):
-    """Arm a timer, or move it if it is armed. Timers are names: they print, they survive a replay, they come back as input.
-    A timer that was moved or cancelled never fires for its old time."""
+    """Arm a timer, or move it if it is armed: it never fires for its old time. Timers are names, so they print, survive
+    a replay, and come back as input."""
 
     name: str
     due: int

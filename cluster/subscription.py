@@ -75,7 +75,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     def decode(data: bytes) -> "Assignment":
         reader = Reader(data)
         version = _version(reader)
-        assignment = Assignment(partitions=_decode_partitions(reader), user_data=reader.nullable_blob(), version=version)
+        partitions = _decode_partitions(reader)
+        assignment = Assignment(partitions=partitions, user_data=reader.nullable_blob(), version=version)
         if version <= LATEST and reader.left():
             raise Malformed(f"{reader.left()} bytes after the end of an assignment")
         return assignment

@@ -77,7 +77,8 @@ def _broker(document: Document, name: str, given: Any) -> dict[str, Any]:
 
 
 def _case(document: Document, given: Any, brokers: dict[str, dict[str, Any]]) -> Case:
-    written = document.mapping(given, document.content, "a case", ("case", "broker", "topics", "alone", "quirk", "steps"))
+    allowed = ("case", "broker", "topics", "alone", "quirk", "steps")
+    written = document.mapping(given, document.content, "a case", allowed)
     name = written.get("case")
     if not isinstance(name, str):
         raise document.bad(written, "a case has a name, under `case`")

@@ -56,7 +56,7 @@ def step_from(given: Mapping[str, Any]) -> Step:
     if do in LATER:
         return NotEmulated(do)
     if do not in VERBS:
-        raise BadStep(f"a step is one of {', '.join(SILENT)}, or has `do:` one of {', '.join(sorted(VERBS))}; not {do!r}")
+        raise BadStep(f"a step has {', '.join(SILENT)} or `do:` one of {', '.join(sorted(VERBS))}; not {do!r}")
     return _convert(plain, VERBS[do], do)
 
 

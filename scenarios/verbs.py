@@ -1,5 +1,4 @@
-"""What can be said in a dialogue. A verb is its fields and their defaults, the request it becomes, and how its answer is
-shown.
+"""What can be said in a dialogue. A verb has fields with defaults, the request it becomes, and an answer to be shown.
 
 The fields, defaults and versions are those of the recordings (see the top of tests/conformance/groups.yaml).
 """
@@ -211,8 +210,10 @@ class Fetch(InGroup, frozen=True, kw_only=True):
         names = [self.group_id(dialogue)] if self.groups is None else self.groups
         member_id = self.sender(dialogue) or None if version >= 9 else None
         epoch = self.sent_generation(dialogue) if self.epoch is None else self.epoch
+        if version < 9:
+            epoch = -1
         return offset_api.OffsetFetchRequest(require_stable=self.require_stable, groups=tuple(
-            offset_api.OffsetFetchRequestGroup(name, member_id, epoch if version >= 9 else -1, wanted) for name in names))
+            offset_api.OffsetFetchRequestGroup(name, member_id, epoch, wanted) for name in names))
 
     def show(self, dialogue: Dialogue, answer: offset_api.OffsetFetchResponse) -> Any:
         version = self.asked_version()
@@ -286,8 +287,9 @@ class List(Verb, frozen=True, kw_only=True):
         return group_api.ListGroupsRequest(tuple(self.states), tuple(self.types))
 
     def show(self, dialogue: Dialogue, answer: group_api.ListGroupsResponse) -> Any:
-        return {"error": answer.error_code.name, "groups": {
-            each.group_id or EMPTY_ID: self._listed(each) for each in answer.groups if each.group_id in dialogue.groups}}
+        ours = [each for each in answer.groups if each.group_id in dialogue.groups]
+        return {"error": answer.error_code.name,
+                "groups": {each.group_id or EMPTY_ID: self._listed(each) for each in ours}}
 
     def _listed(self, one: group_api.ListedGroup) -> dict[str, str]:
         shown = {"protocol_type": one.protocol_type}

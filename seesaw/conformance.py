@@ -18,8 +18,8 @@ from scenarios.reading import BadFile
 def conformance(files: tuple[Path, ...], only: Protocol | None, as_json: bool) -> None:
     """Play what a real Kafka broker was asked, and compare every answer and every stated duration.
 
-    Prints each difference as request, recorded answer and ours, then `N cases, M differ`. Accidents of the recorded broker
-    (`quirk: true`) are reported and not counted. The exit code is 0 only if none differ and there was something to play.
+    Prints each difference as request, recorded answer and ours, then `N cases, M differ`. Accidents of the recorded
+    broker (`quirk: true`) are reported and not counted. The exit code is 0 only if none differ and N > 0.
 
     \b
     Example:
@@ -57,5 +57,5 @@ def _told(outcome: Outcome) -> str:
 
 def _flow(value: object) -> str:
     """A value on one line, as it might stand in the file."""
-    return yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True).removesuffix(
-        "\n").removesuffix("\n...")
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
+    return str(text).removesuffix("\n").removesuffix("\n...")

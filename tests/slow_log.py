@@ -26,8 +26,13 @@ class SlowLog(Broker):
             return released
         if self.refuses is not None and isinstance(event, Received) and isinstance(event.envelope.body, ProduceRequest):
             topic = event.envelope.body.topic_data[0]
-            answer = ProduceResponse((TopicProduceResponse(topic.name, (
-                PartitionProduceResponse(topic.partition_data[0].index, self.refuses),)),))
+            answer = ProduceResponse(
+                (
+                    TopicProduceResponse(
+                        topic.name, (PartitionProduceResponse(topic.partition_data[0].index, self.refuses),)
+                    ),
+                )
+            )
             return [Send(event.envelope.source, response(event.envelope, answer))]
         effects = super().step(now, event)
         if not self.is_frozen:

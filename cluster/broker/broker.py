@@ -154,7 +154,7 @@ class Broker:
         if name in self.topics.partitions:
             return TopicResult(name, Error.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if not 1 <= partitions <= MAX_PARTITIONS:
-            return TopicResult(name, Error.INVALID_PARTITIONS, f"{partitions} partitions; 1 to {MAX_PARTITIONS} can be made")
+            return TopicResult(name, Error.INVALID_PARTITIONS, f"{partitions}; 1 to {MAX_PARTITIONS} can be made")
         if replicas != 1:
             return TopicResult(name, Error.INVALID_REPLICATION_FACTOR, f"{replicas} replicas, and there is one broker")
         self.topics.create(name, partitions, (self.node_id,))
@@ -168,10 +168,10 @@ class Broker:
     def _grow(self, name: str, count: int) -> TopicResult:
         known = len(self.topics.partitions.get(name, ()))
         if not known:
-            return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+            return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
         if not known < count <= MAX_PARTITIONS:
             return TopicResult(name, Error.INVALID_PARTITIONS,
-                               f"it has {known} partitions: it can grow to {known + 1} to {MAX_PARTITIONS}, not to {count}")
+                               f"it has {known} and can grow to {known + 1} to {MAX_PARTITIONS}, not to {count}")
         self.topics.grow(name, count, (self.node_id,))
         self._emit(TopicGrown(name, count))
         self._open_logs(name, known)
@@ -190,7 +190,7 @@ class Broker:
     def _delete(self, name: str) -> TopicResult:
         partitions = self.topics.partitions.pop(name, None)
         if partitions is None:
-            return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+            return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
         for number in range(len(partitions)):
             del self.logs[name, number]
         self.has_news = True
@@ -200,7 +200,7 @@ class Broker:
     # Who coordinates a group
 
     def _find_coordinator(self, asked: Envelope) -> Message:
-        """Any broker answers. If the offsets topic is missing, it is made; whoever asks is told to ask again, as Kafka does."""
+        """Any broker answers. If the offsets topic is missing, it is made, and whoever asks is told to ask again."""
         body: FindCoordinatorRequest = asked.body
         keys = body.coordinator_keys if asked.api_version >= 4 else (body.key,)
         found = [self._coordinator_of(key, body.key_type) for key in keys]
@@ -215,7 +215,8 @@ class Broker:
 
     def _coordinator_of(self, key: str, key_type: int) -> Coordinator:
         if key_type != 0:
-            return Coordinator(key, error_code=Error.INVALID_REQUEST, error_message=f"key type {key_type} is not emulated")
+            problem = f"key type {key_type} is not emulated"
+            return Coordinator(key, error_code=Error.INVALID_REQUEST, error_message=problem)
         partitions = self.topics.partitions.get(OFFSETS_TOPIC)
         if not partitions:
             return Coordinator(key, error_code=Error.COORDINATOR_NOT_AVAILABLE)

@@ -8,10 +8,6 @@ from cluster.wire.apis import ApiKey
 from cluster.wire.errors import Error
 from cluster.wire.fields import Message
 from cluster.wire.groups import (
-    DeletableGroupResult,
-    DeleteGroupsResponse,
-    DescribedGroup,
-    DescribeGroupsResponse,
     HeartbeatResponse,
     JoinGroupResponse,
     JoinGroupResponseMember,
@@ -75,7 +71,7 @@ FORGETS_THE_ID = frozenset((Error.GROUP_MAX_SIZE_REACHED, Error.UNKNOWN_SERVER_E
 
 
 def refusal(asked: Envelope, error: Error, topics: Topics) -> Message:
-    """The whole answer, where it is only an error."""
+    """The whole answer, where it is only an error. Requests about several groups have an error for each instead."""
     return _REFUSALS[asked.api_key](asked, error, topics)
 
 
@@ -115,20 +111,8 @@ def commit_answer(asked: Envelope, topics: Topics, error_of: Callable[[str, int]
         for topic in asked.body.topics))
 
 
-def _fetch(asked: Envelope, error: Error, topics: Topics) -> Message:
-    return fetch_answer(asked, [fetch_refused(group, error) for group in groups_to_fetch(asked)])
-
-
-def _describe(asked: Envelope, error: Error, topics: Topics) -> Message:
-    return DescribeGroupsResponse(tuple(DescribedGroup(group_id, error) for group_id in asked.body.groups))
-
-
 def _list(asked: Envelope, error: Error, topics: Topics) -> Message:
     return ListGroupsResponse(error)
-
-
-def _delete(asked: Envelope, error: Error, topics: Topics) -> Message:
-    return DeleteGroupsResponse(tuple(DeletableGroupResult(group_id, error) for group_id in asked.body.groups_names))
 
 
 def _prune(asked: Envelope, error: Error, topics: Topics) -> Message:
@@ -137,8 +121,7 @@ def _prune(asked: Envelope, error: Error, topics: Topics) -> Message:
 
 _REFUSALS: dict[int, Callable[[Envelope, Error, Topics], Message]] = {
     ApiKey.JOIN_GROUP: _join, ApiKey.SYNC_GROUP: _sync, ApiKey.HEARTBEAT: _heartbeat, ApiKey.LEAVE_GROUP: _leave,
-    ApiKey.OFFSET_COMMIT: _commit, ApiKey.OFFSET_FETCH: _fetch, ApiKey.DESCRIBE_GROUPS: _describe,
-    ApiKey.LIST_GROUPS: _list, ApiKey.DELETE_GROUPS: _delete, ApiKey.OFFSET_DELETE: _prune,
+    ApiKey.OFFSET_COMMIT: _commit, ApiKey.LIST_GROUPS: _list, ApiKey.OFFSET_DELETE: _prune,
 }
 
 

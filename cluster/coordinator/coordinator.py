@@ -12,7 +12,7 @@ from cluster.coordinator.offsets import forget_topics
 from cluster.coordinator.outbox import Alarm, Outbox, shard_alarm
 from cluster.coordinator.records import encode
 from cluster.coordinator.requests import Requests
-from cluster.coordinator.shard import Shard, Phase
+from cluster.coordinator.shard import Phase, Shard
 from cluster.coordinator.states import On
 from cluster.events import LoadFailed, RequestRefused, ShardLoading, ShardUnloaded
 from cluster.machine import Disconnect, Effect, Envelope, Input, Received, TimerFired
@@ -159,15 +159,15 @@ class GroupCoordinator:
             return
         (data,) = body.responses[0].partitions
         if shard.phase is Phase.LOADING:
-            self._load(load, data.error_code, data)
+            self._load(load, data)
         elif data.error_code is Error.NONE:
             self._catch_up(load, data.high_watermark)
 
-    def _load(self, load: Load, error: Error, data: PartitionData) -> None:
+    def _load(self, load: Load, data: PartitionData) -> None:
         shard = load.shard
         try:
-            if error is not Error.NONE:
-                raise Malformed(error.name)
+            if data.error_code is not Error.NONE:
+                raise Malformed(data.error_code.name)
             done = load.take(data)
         except Malformed as problem:
             shard.phase = Phase.FAILED
@@ -196,8 +196,7 @@ class GroupCoordinator:
     def _write(self) -> None:
         """What each shard wrote in this step goes to the log, as one batch."""
         for shard in self.writing:
-            if shard.batch is None or self.shards.get(shard.partition) is not shard:
-                continue
+            assert shard.batch is not None
             records = tuple([encode(change.stored, self.out.now) for change in shard.batch.changes])
             data = PartitionProduceData(shard.partition, records, shard.epoch)
             shard.sent(self._ask(ProduceRequest(-1, self.config.offsets_commit_timeout_ms,

@@ -1,4 +1,4 @@
-"""A group and its members, as one coordinator remembers them. No timers, no answers: only who is there and what they said.
+"""A group and its members, as one coordinator remembers them: who is there, and what they said. No timers, no answers.
 
 Kafka's ClassicGroup (4.x). Dicts keep the order in which members came, which stands for Kafka's hash order wherever one
 must be chosen: the first in the map becomes leader when the leader is gone.
@@ -19,7 +19,7 @@ Protocols = tuple[JoinGroupRequestProtocol, ...]
 
 
 class Held(msgspec.Struct, eq=False):
-    """A request that waits for its answer here. Once answered it may go on counting as waiting (a write that timed out)."""
+    """A request that waits here. Once it is answered it may still count as waiting: see `writes.Open`."""
 
     envelope: Envelope
     is_open: bool = True
@@ -63,7 +63,7 @@ class Group(msgspec.Struct, eq=False):
     supporters: dict[str, int] = {}            # protocol name -> members that offer it
     subscribed: frozenset[str] | None = None   # None: unknown
     is_first_phase: bool = False               # the join phase was opened from Empty: only its delay closes it
-    newcomer: bool = False                     # somebody came during that delay (Kafka leaves it set when the phase closes)
+    newcomer: bool = False                     # somebody came during that delay (and stays set, as in Kafka)
     delay_ms: int = 0                          # the last wait of that delay,
     delay_left_ms: int = 0                     # and how much longer it may still be
 

@@ -6,7 +6,7 @@ What was not written is gone: ids given out, those who waited, unfinished rebala
 from cluster.coordinator.group import Group, Member
 from cluster.coordinator.outbox import session_alarm, shard_alarm
 from cluster.coordinator.records import GroupMetadata, OffsetRecord, Stored, decode
-from cluster.coordinator.shard import Shard, Phase
+from cluster.coordinator.shard import Phase, Shard
 from cluster.coordinator.states import EMPTY, STABLE, On
 from cluster.coordinator.view import Change
 from cluster.coordinator.writes import Batch
@@ -28,7 +28,7 @@ class Load:
         self.tail: list[tuple[int, Change]] = []
 
     def take(self, data: PartitionData) -> bool:
-        """Replay what was fetched. True when the end of the log is reached. Raises Malformed if the log cannot be read."""
+        """Replay what was fetched. True at the end of the log. Raises Malformed if it cannot be read."""
         for batch in data.records:
             for offset, record in enumerate(batch.records, batch.base_offset):
                 if offset < self.position:
@@ -59,7 +59,7 @@ class Load:
             self.shard.committed.apply(self.tail.pop(0)[1])
 
     def finish(self) -> None:
-        """The whole log is read: serve. What is not committed yet holds replies back as if we had written it ourselves."""
+        """The whole log is read: serve. What is not committed yet holds replies back, as if it were our own."""
         shard = self.shard
         shard.phase = Phase.ACTIVE
         if self.tail:

@@ -1,4 +1,4 @@
-"""The words of the table that are about offsets, and about a group as a whole: commit, read, delete, expire, describe."""
+"""The words of the table about offsets, and about a group as a whole: commit, read, delete, expire, describe."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -112,7 +112,7 @@ def _bury_records(shard: "Shard", group: Group, cause: str) -> None:
 
 
 def expire(turn: "Turn") -> None:
-    """An empty group's offsets age from when it became empty; those of a group that never had members, from their commit."""
+    """An empty group's offsets age from when it became empty; without any members ever, from their commit."""
     shard, group = turn.shard, turn.group
     since = group.state_since if group.protocol_type is not None else None
     offsets = shard.latest.offsets_of(group.group_id)

@@ -1,4 +1,4 @@
-"""The table as text and as Markdown, made from the data that is executed. README.md holds a copy; a test compares them."""
+"""The table as text and as Markdown, made of the data that is executed. README.md has a copy, and a test compares."""
 
 from collections.abc import Iterator
 

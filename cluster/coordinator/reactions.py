@@ -54,7 +54,7 @@ def name(turn: "Turn") -> None:
 
 
 def add(turn: "Turn") -> None:
-    """A new member cannot heartbeat until it is answered, so its session does not run yet: it may wait for five minutes."""
+    """A new member cannot heartbeat until it is answered. So its session does not run yet: it has five minutes."""
     shard, group, request, envelope = turn.shard, turn.group, turn.request, turn.envelope
     assert envelope is not None
     instance_id = request.group_instance_id
@@ -89,7 +89,8 @@ def replace(turn: "Turn") -> None:
     old = group.members[group.static[instance_id]]
     old_leader = group.leader or ""
     if old.join is not None:
-        shard.answer_held(old.join, join_refused(Error.FENCED_INSTANCE_ID, old.member_id, old.join.envelope.api_version))
+        version = old.join.envelope.api_version
+        shard.answer_held(old.join, join_refused(Error.FENCED_INSTANCE_ID, old.member_id, version))
     shard.answer_held(old.sync, SyncGroupResponse(Error.FENCED_INSTANCE_ID))
     shard.out.cancel(old.session)
     member_id = shard.new_member_id(instance_id)
@@ -112,7 +113,7 @@ def keep(turn: "Turn") -> None:
 
 
 def settle(turn: "Turn") -> None:
-    """Since v9 a leader that restarted is told the members, and not to make a plan; before, it must not learn that it leads."""
+    """Since v9 a leader that restarted is told the members, and to make no plan; before, not even that it leads."""
     group, place = turn.group, turn.about
     member: Member = place.member
     leads = group.leader == member.member_id
@@ -202,7 +203,7 @@ def finish(turn: "Turn") -> None:
 
 
 def close(turn: "Turn") -> None:
-    """Static members that did not rejoin stay; if only such are left, the phase goes on for another rebalance timeout."""
+    """Static members that did not rejoin stay; with only such left, the phase goes on for a rebalance timeout more."""
     shard, group = turn.shard, turn.group
     shard.disarm(group, "delay", "join")
     absent = [each.member_id for each in group.members.values() if each.join is None and each.instance_id is None]

@@ -23,7 +23,7 @@ OFFSET_KEY, GROUP_KEY = 1, 2                   # the versions of keys tell what 
 
 
 class Offset(msgspec.Struct, frozen=True, gc=False):
-    """A committed offset. `expire_timestamp` is what v2 to v4 of OffsetCommit could ask for; -1 if nothing was asked."""
+    """A committed offset. `expire_timestamp` is what OffsetCommit v2 to v4 could ask for; -1 if nothing was asked."""
 
     offset: int
     leader_epoch: int = -1

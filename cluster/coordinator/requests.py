@@ -17,7 +17,7 @@ from cluster.coordinator.answers import (
 from cluster.coordinator.group import Group
 from cluster.coordinator.offsets import offsets_read
 from cluster.coordinator.outbox import Outbox
-from cluster.coordinator.shard import Shard, Phase
+from cluster.coordinator.shard import Phase, Shard
 from cluster.coordinator.states import DEAD, On
 from cluster.coordinator.writes import DeletePart, FetchPart, Gather, Open
 from cluster.java import partition_for
@@ -113,7 +113,7 @@ class Requests:
             self._found(shard, asked, request)
 
     def _found(self, shard: Shard, asked: Envelope, request: JoinGroupRequest) -> None:
-        """A group comes into being, whatever becomes of the join: a record says so, and a join that waits fails with it."""
+        """A group comes into being, whatever becomes of the join. A record says so; a join that waits fails with it."""
         group = Group(request.group_id, state_since=self.out.now)
         turn = shard.happen(row_of_join(group, request, asked.api_version), group, asked)
         held = None if turn.member is None else turn.member.join
@@ -162,7 +162,7 @@ class Requests:
     # Offsets
 
     def commit(self, asked: Envelope) -> None:
-        """Partitions that do not exist are refused before the group is asked; if none is left, it is not asked at all."""
+        """Partitions that do not exist are refused before the group is asked; with none left it is not asked at all."""
         request: OffsetCommitRequest = asked.body
         if not any(one.partition_index in range(self.topics.get(topic.name, 0))
                    for topic in request.topics for one in topic.partitions):
@@ -207,12 +207,12 @@ class Requests:
 
     def prune(self, asked: Envelope) -> None:
         request: OffsetDeleteRequest = asked.body
-        shard = self.admit(asked, request.group_id)
-        if shard is None:
-            return
         if not any(partition in range(self.topics.get(topic.name, 0))
                    for topic in request.topics for partition in topic.partitions):
             self.out.answer(asked, prune_answer(asked, self.topics, lambda _: Error.NONE))
+            return
+        shard = self.admit(asked, request.group_id)
+        if shard is None:
             return
         group = shard.latest.groups.get(request.group_id)
         if group is None:
@@ -227,7 +227,7 @@ class Requests:
             self._described(group_id, asked.api_version) for group_id in asked.body.groups)))
 
     def _described(self, group_id: str, version: int) -> DescribedGroup:
-        """A group whose first record is not committed is not there yet. Since v6 that is an error, before it was a state."""
+        """A group is there once its first record is committed. That it is not is an error since v6; before, a state."""
         shard = self.shard_of(group_id)
         if isinstance(shard, Error):
             return DescribedGroup(group_id, shard)
@@ -237,7 +237,8 @@ class Requests:
                 return DescribedGroup(group_id, Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.", DEAD)
             return DescribedGroup(group_id, group_state=DEAD)
         protocol_data, members = shard.happen(On.DESCRIBE, group).about
-        return DescribedGroup(group_id, Error.NONE, None, group.state, group.protocol_type or "", protocol_data, members)
+        return DescribedGroup(group_id, group_state=group.state, protocol_type=group.protocol_type or "",
+                              protocol_data=protocol_data, members=members)
 
     def list_groups(self, asked: Envelope) -> None:
         if self.partitions is None or any(shard.phase is Phase.LOADING for shard in self.shards.values()):

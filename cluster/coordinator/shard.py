@@ -184,7 +184,7 @@ class Shard:
                 self.forget(group)
 
     def overdue(self) -> None:
-        """The write timer fired: those who have waited long enough are told so. Their records may still be committed."""
+        """Those who have waited long enough are told so. Their records may still be committed."""
         now = self.out.now
         for batch in self.in_flight.values():
             late = [entry for entry in batch.waiters if entry[0] <= now]

@@ -72,7 +72,7 @@ class On(StrEnum):
 
 
 class Check(Enum):
-    """What is asked first: the claim, the states in which it is asked, the answer if it is false (none: nothing is done)."""
+    """What is asked first: the claim, the states in which it is asked, the answer if it is false (or nothing)."""
 
     HAS_ROOM = "is a member, or members < group.max.size", (COMPLETING, STABLE), "evict FULL"
     HAS_ROOM_TO_WAIT = "waits already, or members that wait < group.max.size", (PREPARING,), "evict FULL"

@@ -82,7 +82,8 @@ def _saying(error: Error) -> Word:
 
 WORDS: dict[Do, Word] = {**reactions.WORDS, **offsets.WORDS}
 
-PROGRAM: dict[tuple[On, GroupState], tuple[tuple[tuple[Callable[[Turn], bool], tuple[Word, ...]], ...], tuple[Word, ...]]] = {}
+Compiled = tuple[tuple[tuple[Callable[[Turn], bool], tuple[Word, ...]], ...], tuple[Word, ...]]     # asked, then done
+PROGRAM: dict[tuple[On, GroupState], Compiled] = {}
 for _on in On:
     for _state in GroupState:
         _asked, _cell = reaction(_on, _state)

@@ -1,6 +1,6 @@
 """Who waits for a record to be committed, and what each does then; or when it fails, or takes too long.
 
-A reply never outruns its record. After `offsets.commit.timeout.ms` the one who waits is told that it failed, although the
+A reply never outruns its record. After `offsets.commit.timeout.ms` whoever waits is told that it failed, although the
 record may still be committed later: nothing is undone then.
 """
 
@@ -105,8 +105,8 @@ class DeletePart(Waiter):
 
 
 class Open(Waiter):
-    """A join or sync that is held here for other reasons, while older records are not committed: it must not wait for ever.
-    The member goes on counting as one that waits."""
+    """A join or sync that is held for other reasons while older records are not committed: it must not wait for ever.
+    Its member goes on counting as one that waits."""
 
     held: Held
 
@@ -145,7 +145,9 @@ class Place(Waiter):
 
 
 def _refused(asked: Envelope, error: Error) -> Message:
-    return join_refused(error, "", asked.api_version) if asked.api_key == ApiKey.JOIN_GROUP else SyncGroupResponse(error)
+    if asked.api_key == ApiKey.JOIN_GROUP:
+        return join_refused(error, "", asked.api_version)
+    return SyncGroupResponse(error)
 
 
 COORDINATOR_ERROR = {                          # what became of the write -> what a client is told

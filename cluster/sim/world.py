@@ -1,4 +1,4 @@
-"""Virtual time: machines, the messages between them and their timers, one event after the other, always in the same order.
+"""Virtual time: machines, their messages and their timers, one event after the other, always in the same order.
 
 Time passes only from event to event. At one instant messages come before timers, as they came and as they were set, so
 a machine that was beaten just in time is not late. What machines emit goes to `observers`, stamped.
@@ -43,8 +43,8 @@ class Stamped(msgspec.Struct, frozen=True, gc=False):
 
 
 class Timer(msgspec.Struct):
-    """An armed timer. Its place in the queue may be older than itself: a session that is renewed a thousand times before it
-    is over costs one entry, which finds out when its time comes that it was moved."""
+    """An armed timer. Its place in the queue may be older than itself: a session that is renewed a thousand times costs
+    one entry, which finds out when its time comes that it was moved."""
 
     due: int
     number: int                                # of its last setting
@@ -78,7 +78,7 @@ class World:
         self.hosts[name] = Host(name, machine, place or name)
 
     def restart(self, name: str, machine: Machine) -> None:
-        """The process behind a name dies and another takes its place: its timers, and what was on its way to it, are gone."""
+        """The process behind a name dies and another takes its place; its timers, and what was on its way, are gone."""
         self.hosts[name] = Host(name, machine, self.hosts[name].place, events=self.hosts[name].events)
 
     def tell(self, name: str, command: object) -> None:

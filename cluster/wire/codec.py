@@ -1,4 +1,4 @@
-"""Envelopes to MessagePack and back. Bytes from outside are never trusted: they become an Envelope, or they are Refused.
+"""Envelopes to MessagePack and back. Bytes from outside are not trusted: they become an Envelope, or they are Refused.
 
 A frame is one array: api key, version, whether it is a response, correlation id, source, incarnation, destination,
 client id, and the body, a map under Kafka's field names. A body carries exactly what its version knows.

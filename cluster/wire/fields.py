@@ -13,7 +13,7 @@ Int8 = Annotated[int, Meta(ge=-(2**7), le=2**7 - 1)]
 Int16 = Annotated[int, Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Text = Annotated[str, Meta(max_length=8191)]         # at most 32,764 bytes: fits Kafka's own strings wherever it is stored
+Text = Annotated[str, Meta(max_length=8191)]         # at most 32,764 bytes: fits Kafka's strings in any record
 Label = Annotated[str, Meta(max_length=4096)]        # client and instance ids: a member id made of one is still a Text
 LongText = Annotated[str, Meta(max_length=32767)]
 

@@ -1,4 +1,4 @@
-"""Requests and responses about groups and their members, named as in Kafka. Quotas are not emulated: no throttle times."""
+"""Requests and responses about groups and their members, named as in Kafka. No quotas: no throttle times."""
 
 from typing import Annotated
 

@@ -5,7 +5,7 @@ coordinator is a client of its own broker's log, and these two are what Kafka gi
 """
 
 from cluster.wire.errors import Error
-from cluster.wire.fields import Int8, Int16, Int32, Int64, Message, Text
+from cluster.wire.fields import Int16, Int32, Int64, Message, Text
 
 
 class Record(Message):
@@ -68,7 +68,7 @@ class FetchTopic(Message):
 
 class FetchRequest(Message):
     topics: tuple[FetchTopic, ...]
-    replica_id: Int32 = -1                                      # -1 a consumer; -2 reads to the log end, as a coordinator does
+    replica_id: Int32 = -1                                      # -1 a consumer; -2 reads to the end of the log
     max_bytes: Int32 = 52428800
 
 
@@ -171,7 +171,7 @@ class PartitionLeader(Message):
 
 
 class MetadataChanged(Message):
-    """What a broker tells its coordinator: who leads each partition of __consumer_offsets, and how large each topic is."""
+    """What a broker tells its coordinator: who leads each partition of __consumer_offsets, how large each topic is."""
 
     offsets_leaders: tuple[PartitionLeader, ...]
     topics: dict[Text, Int32]

@@ -15,12 +15,14 @@ HERE = Path(__file__).parent
 FILES = [HERE / "groups.yaml", HERE / "cases.yaml"]
 CASES = [case for path in FILES for case in read(path) if case.protocol == "classic"]
 
-UNREACHABLE = {                                # cells that no request or timer can find a group in
+UNREACHABLE = {  # cells that no request or timer can find a group in
     # A group that this coordinator gave up is not in its memory any more, so nothing can happen to it.
     *((on, GroupState.DEAD) for on in On if on not in (On.PLAN_LOST, On.PLACE_LOST)),
     # Only members have sessions, static ids or records on their way, and an empty group has no members.
-    *((on, GroupState.EMPTY) for on in (On.JOIN_LEADER, On.JOIN_CHANGED, On.JOIN_BACK, On.JOIN_BACK_REVOTE, On.SYNC_LEADER,
-                                        On.SESSION_OVER)),
+    *(
+        (on, GroupState.EMPTY)
+        for on in (On.JOIN_LEADER, On.JOIN_CHANGED, On.JOIN_BACK, On.JOIN_BACK_REVOTE, On.SYNC_LEADER, On.SESSION_OVER)
+    ),
     # A timer is disarmed by whatever ends what it waits for.
     *((On.DELAY_OVER, state) for state in GroupState if state is not GroupState.PREPARING),
     *((On.JOIN_OVER, state) for state in GroupState if state is not GroupState.PREPARING),
@@ -54,7 +56,9 @@ def test_a_wrong_answer_is_shown_as_request_recorded_and_ours(tmp_path: Path) ->
     )
 
 
-def test_every_cell_that_can_be_reached_is_reached_by_a_recording_or_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_cell_that_can_be_reached_is_reached_by_a_recording_or_a_transcript(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reached: set[tuple[On, GroupState]] = set()
 
     class Watched(dict[tuple[On, GroupState], object]):

@@ -23,25 +23,52 @@ from scenarios.verbs import Commit, DeleteGroup, Describe, Fetch, Heartbeat, Joi
 from tests.slow_log import THAW, SlowLog
 
 TOPICS = {"t": 3, "u": 2}
-SETTINGS = {"offsets.topic.num.partitions": 4, "group.initial.rebalance.delay.ms": 0, "group.max.size": 5,
-            "offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 20000}
-MEMBERS = ("a", "b", "c", "s")                 # s is a static member, and b speaks old versions
-ACTIONS = ("gather", "gather", "join", "join", "restart", "restart", "change", "sync", "sync", "heartbeat", "leave", "commit", "fetch",
-           "describe", "delete", "coordinator", "freeze", "thaw")
-LONG_MS = 1_800_000                            # by then every timer has fired
+SETTINGS = {
+    "offsets.topic.num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.max.size": 5,
+    "offsets.retention.minutes": 1,
+    "offsets.retention.check.interval.ms": 20000,
+}
+MEMBERS = ("a", "b", "c", "s")  # s is a static member, and b speaks old versions
+ACTIONS = (
+    "gather",
+    "gather",
+    "join",
+    "join",
+    "restart",
+    "restart",
+    "change",
+    "sync",
+    "sync",
+    "heartbeat",
+    "leave",
+    "commit",
+    "fetch",
+    "describe",
+    "delete",
+    "coordinator",
+    "freeze",
+    "thaw",
+)
+LONG_MS = 1_800_000  # by then every timer has fired
 
-Schedule = list[tuple[int, str, str]]          # (milliseconds later, who, what)
+Schedule = list[tuple[int, str, str]]  # (milliseconds later, who, what)
 schedules: st.SearchStrategy[Schedule] = st.lists(
     st.tuples(st.sampled_from([0, 1, 5, 500, 3000, 7000]), st.sampled_from(MEMBERS), st.sampled_from(ACTIONS)),
-    min_size=1, max_size=30)
+    min_size=1,
+    max_size=30,
+)
 
 
 class Crew(Dialogue):
     def __init__(self, *, seed: int = 0) -> None:
         self.joined: dict[str, JoinGroupResponse] = {}
-        self.owned: list[tuple[int, int, str, Assignment]] = []     # (life of the group, generation, member id, what it got)
-        self.life = 0                          # a group that was deleted counts its generations anew
-        self.deaths: list[int] = []            # when a coordinator died
+        self.owned: list[
+            tuple[int, int, str, Assignment]
+        ] = []  # (life of the group, generation, member id, what it got)
+        self.life = 0  # a group that was deleted counts its generations anew
+        self.deaths: list[int] = []  # when a coordinator died
         self.frames: list[tuple[int, Any]] = []
         super().__init__(SETTINGS, TOPICS, seed=seed, broker=SlowLog)
         self.world.observers.append(self._observed)
@@ -104,7 +131,13 @@ class Crew(Dialogue):
         verbs: dict[str, Verb] = {
             "join": Join(member=who, instance=instance, version=version, **timeouts),
             "restart": Join(member=who, instance=instance, version=version, member_id="", **timeouts),
-            "change": Join(member=who, instance=instance, version=version, protocols={"range": ["t", "u"], "sticky": ["t"]}, **timeouts),
+            "change": Join(
+                member=who,
+                instance=instance,
+                version=version,
+                protocols={"range": ["t", "u"], "sticky": ["t"]},
+                **timeouts,
+            ),
             "heartbeat": Heartbeat(member=who, instance=instance),
             "leave": Leave(member=who, instance=instance),
             "commit": Commit(member=who, instance=instance, offsets={"t": {0: self.world.now % 1000}}),
@@ -123,10 +156,23 @@ class Crew(Dialogue):
         if answer.members:
             wanted = {each.member_id: Subscription.decode(each.metadata) for each in answer.members}
             plan = tuple(
-                SyncGroupRequestAssignment(member_id, Assignment(partitions={k: tuple(v) for k, v in share.items()}).encode())
-                for member_id, share in Range().plan(wanted, TOPICS).items())
-        self.send(SyncGroupRequest("main", answer.generation_id, answer.member_id, "i" if who == "s" else None, "consumer",
-                                   answer.protocol_name or "", plan), member=who)
+                SyncGroupRequestAssignment(
+                    member_id, Assignment(partitions={k: tuple(v) for k, v in share.items()}).encode()
+                )
+                for member_id, share in Range().plan(wanted, TOPICS).items()
+            )
+        self.send(
+            SyncGroupRequest(
+                "main",
+                answer.generation_id,
+                answer.member_id,
+                "i" if who == "s" else None,
+                "consumer",
+                answer.protocol_name or "",
+                plan,
+            ),
+            member=who,
+        )
 
     def _heard(self, call: Call) -> None:
         super()._heard(call)
@@ -143,7 +189,11 @@ class Crew(Dialogue):
         """The generation of each record of the group, in the order of the log; None for a tombstone."""
         log = self.broker.logs[OFFSETS_TOPIC, partition_for("main", 4)]
         stored = [decode(record) for batch in log.read(0, 1 << 30) for record in batch.records]
-        return [None if each.metadata is None else each.metadata.generation for each in stored if isinstance(each, GroupRecord)]
+        return [
+            None if each.metadata is None else each.metadata.generation
+            for each in stored
+            if isinstance(each, GroupRecord)
+        ]
 
     def twin(self) -> GroupCoordinator:
         """Another coordinator, that has just loaded the same log."""
@@ -159,8 +209,12 @@ class Crew(Dialogue):
 
 def remembered(coordinator: GroupCoordinator) -> dict[str, Any]:
     """What a coordinator must know after a failover: of its groups, what is persisted; of the offsets, everything."""
-    return {"groups": {group_id: _persisted(group) for view in _views(coordinator) for group_id, group in view.groups.items()},
-            "offsets": {group_id: offsets for view in _views(coordinator) for group_id, offsets in view.offsets.items()}}
+    return {
+        "groups": {
+            group_id: _persisted(group) for view in _views(coordinator) for group_id, group in view.groups.items()
+        },
+        "offsets": {group_id: offsets for view in _views(coordinator) for group_id, offsets in view.offsets.items()},
+    }
 
 
 def _views(coordinator: GroupCoordinator) -> list[View]:
@@ -171,7 +225,26 @@ def _persisted(group: Group) -> Any:
     """A group that is rebalancing is persisted as it was before, which its memory does not hold."""
     if group.state in ("PreparingRebalance", "CompletingRebalance"):
         return "rebalancing"
-    members = [(each.member_id, each.instance_id, each.client_id, each.client_host, each.session_timeout_ms, each.rebalance_timeout_ms,
-                each.metadata(group.protocol_name), each.assignment) for each in group.members.values()]
-    return (group.state, group.generation, group.protocol_type, group.protocol_name, group.leader, sorted(members), group.static,
-            group.subscribed)
+    members = [
+        (
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            each.session_timeout_ms,
+            each.rebalance_timeout_ms,
+            each.metadata(group.protocol_name),
+            each.assignment,
+        )
+        for each in group.members.values()
+    ]
+    return (
+        group.state,
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader,
+        sorted(members),
+        group.static,
+        group.subscribed,
+    )

@@ -21,14 +21,53 @@ from cluster.wire.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.properties.crew import Crew, Schedule, remembered, schedules
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES: list[Schedule] = [                   # what chance finds rarely
+EXAMPLES: list[Schedule] = [  # what chance finds rarely
     [(0, "a", "gather"), (5, "s", "restart"), (5, "s", "sync")],
-    [(0, "a", "gather"), (0, "a", "freeze"), (0, "a", "commit"), (5, "c", "restart"), (5, "c", "join"), (7000, "a", "heartbeat"),
-     (0, "a", "thaw"), (5, "a", "join"), (0, "b", "join"), (0, "s", "join")],
-    [(0, "a", "gather"), (5, "a", "join"), (0, "b", "join"), (0, "c", "join"), (0, "s", "join"), (0, "a", "freeze"), (5, "a", "sync"),
-     (5, "c", "change"), (5, "a", "join"), (0, "b", "join"), (0, "s", "join"), (5, "b", "sync"), (0, "a", "thaw"), (5, "a", "sync")],
-    [(0, "a", "gather"), (500, "a", "coordinator"), (0, "b", "heartbeat"), (5, "a", "sync"), (7000, "a", "gather"), (0, "a", "delete")],
-    [(0, "a", "gather"), (0, "a", "leave"), (0, "b", "leave"), (0, "c", "leave"), (7000, "s", "heartbeat"), (0, "a", "delete"), (5, "a", "gather")],
+    [
+        (0, "a", "gather"),
+        (0, "a", "freeze"),
+        (0, "a", "commit"),
+        (5, "c", "restart"),
+        (5, "c", "join"),
+        (7000, "a", "heartbeat"),
+        (0, "a", "thaw"),
+        (5, "a", "join"),
+        (0, "b", "join"),
+        (0, "s", "join"),
+    ],
+    [
+        (0, "a", "gather"),
+        (5, "a", "join"),
+        (0, "b", "join"),
+        (0, "c", "join"),
+        (0, "s", "join"),
+        (0, "a", "freeze"),
+        (5, "a", "sync"),
+        (5, "c", "change"),
+        (5, "a", "join"),
+        (0, "b", "join"),
+        (0, "s", "join"),
+        (5, "b", "sync"),
+        (0, "a", "thaw"),
+        (5, "a", "sync"),
+    ],
+    [
+        (0, "a", "gather"),
+        (500, "a", "coordinator"),
+        (0, "b", "heartbeat"),
+        (5, "a", "sync"),
+        (7000, "a", "gather"),
+        (0, "a", "delete"),
+    ],
+    [
+        (0, "a", "gather"),
+        (0, "a", "leave"),
+        (0, "b", "leave"),
+        (0, "c", "leave"),
+        (7000, "s", "heartbeat"),
+        (0, "a", "delete"),
+        (5, "a", "gather"),
+    ],
 ]
 
 
@@ -60,7 +99,9 @@ def test_every_request_is_answered_once_unless_its_sender_or_its_coordinator_is_
     for number, call in enumerate(calls):
         if call.answered_at is None:
             superseded = any(
-                later.envelope.api_key == call.envelope.api_key and later.member == call.member for later in calls[number + 1 :])
+                later.envelope.api_key == call.envelope.api_key and later.member == call.member
+                for later in calls[number + 1 :]
+            )
             coordinator_died = any(death >= call.asked_at for death in crew.deaths)
             assert call.envelope.api_key in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP) or coordinator_died, call
             assert superseded or coordinator_died, call
@@ -112,9 +153,25 @@ A_BUSY_DAY: Schedule = [
     (delay, who, what)
     for _ in range(6)
     for delay, who, what in [
-        (0, "a", "join"), (1, "b", "join"), (5, "a", "join"), (1, "s", "restart"), (500, "c", "join"), (1, "c", "join"), (3000, "a", "join"),
-        (1, "a", "sync"), (1, "b", "sync"), (1, "s", "sync"), (500, "a", "commit"), (1, "b", "change"), (500, "a", "heartbeat"),
-        (7000, "s", "heartbeat"), (1, "a", "join"), (500, "a", "coordinator"), (1, "a", "leave"), (3000, "b", "fetch")]
+        (0, "a", "join"),
+        (1, "b", "join"),
+        (5, "a", "join"),
+        (1, "s", "restart"),
+        (500, "c", "join"),
+        (1, "c", "join"),
+        (3000, "a", "join"),
+        (1, "a", "sync"),
+        (1, "b", "sync"),
+        (1, "s", "sync"),
+        (500, "a", "commit"),
+        (1, "b", "change"),
+        (500, "a", "heartbeat"),
+        (7000, "s", "heartbeat"),
+        (1, "a", "join"),
+        (500, "a", "coordinator"),
+        (1, "a", "leave"),
+        (3000, "b", "fetch"),
+    ]
 ]
 
 
@@ -122,7 +179,9 @@ A_BUSY_DAY: Schedule = [
 def test_the_bytes_do_not_depend_on_the_hash_seed(hash_seed: str) -> None:
     code = "from tests.properties.test_groups import A_BUSY_DAY, digest; print(digest(A_BUSY_DAY))"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    printed = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert printed.strip() == digest(A_BUSY_DAY)
 
 
@@ -151,9 +210,15 @@ def probes(coordinator: GroupCoordinator) -> Iterator[Message]:
             for member in group.members.values():
                 yield HeartbeatRequest("main", group.generation, member.member_id, member.instance_id)
                 yield HeartbeatRequest("main", group.generation + 1, member.member_id)
-                yield SyncGroupRequest("main", group.generation, member.member_id, None, "consumer", group.protocol_name)
+                yield SyncGroupRequest(
+                    "main", group.generation, member.member_id, None, "consumer", group.protocol_name
+                )
 
 
 def answers(coordinator: GroupCoordinator, body: Message) -> list[object]:
     asked = request(body, source="hand", destination="coordinator-1", correlation_id=1)
-    return [effect.envelope.body for effect in coordinator.step(START_MS, Received("hand", asked)) if isinstance(effect, Send)]
+    return [
+        effect.envelope.body
+        for effect in coordinator.step(START_MS, Received("hand", asked))
+        if isinstance(effect, Send)
+    ]

@@ -1,4 +1,4 @@
-"""Where transcripts are played: a cluster whose coordinator is watched, and the commands that may stand in a transcript."""
+"""Where transcripts are played: a cluster whose coordinator is watched, and what may be said in a transcript."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +28,7 @@ from scenarios.dialogue import Dialogue
 from scenarios.playing import play, step_from
 from tests.slow_log import THAW, SlowLog
 
+
 class Witness:
     """Stands around a machine and writes down what goes in and what comes out."""
 
@@ -39,7 +40,11 @@ class Witness:
     def step(self, now: int, event: Input) -> list[Effect]:
         effects = self.machine.step(now, event)
         lines = [line for effect in effects for line in _shown_effect(effect, self.begin)]
-        if lines or not isinstance(event, Received) or not isinstance(event.envelope.body, (FetchResponse, ProduceResponse)):
+        if (
+            lines
+            or not isinstance(event, Received)
+            or not isinstance(event.envelope.body, (FetchResponse, ProduceResponse))
+        ):
             self.write(f"{now - self.begin:>7} {_shown_input(event)}")
             for line in lines:
                 self.write(f"          {line}")
@@ -50,9 +55,18 @@ class Stage:
     def __init__(self) -> None:
         self.printed: list[str] = []
         self.commands: dict[str, Callable[..., None]] = {
-            "cluster": self.cluster, "freeze": self.freeze, "thaw": self.thaw, "refuse": self.refuse,
-            "accept": self.accept, "lose": self.lose, "commit_first": self.commit_first, "restart": self.restart, "resign": self.resign, "elect": self.elect,
-            "wait": self.wait, "await": self.wait_for,
+            "cluster": self.cluster,
+            "freeze": self.freeze,
+            "thaw": self.thaw,
+            "refuse": self.refuse,
+            "accept": self.accept,
+            "lose": self.lose,
+            "commit_first": self.commit_first,
+            "restart": self.restart,
+            "resign": self.resign,
+            "elect": self.elect,
+            "wait": self.wait,
+            "await": self.wait_for,
         }
         self.cluster()
 
@@ -72,7 +86,7 @@ class Stage:
     # The commands
 
     def cluster(self, *words: str) -> None:
-        """Start with one broker that has these settings (Kafka's keys); nobody waits for an initial delay unless told to."""
+        """One broker with these settings, under Kafka's keys; nobody waits for an initial delay unless told to."""
         config = {"group.initial.rebalance.delay.ms": 0} | dict(map(_pair, words))
         self.dialogue = Dialogue(config, {"t": 2, "u": 1}, broker=SlowLog)
         assert isinstance(self.dialogue.broker, SlowLog)
@@ -118,8 +132,15 @@ class Stage:
         """What was written is lost, and the coordinator hears of it now."""
         lost = (PartitionProduceResponse(0, Error[error]),)
         self.broker.held = [
-            Send(effect.to, msgspec.structs.replace(effect.envelope, body=ProduceResponse((TopicProduceResponse(OFFSETS_TOPIC, lost),))))
-            for effect in self.broker.held if isinstance(effect, Send)]
+            Send(
+                effect.to,
+                msgspec.structs.replace(
+                    effect.envelope, body=ProduceResponse((TopicProduceResponse(OFFSETS_TOPIC, lost),))
+                ),
+            )
+            for effect in self.broker.held
+            if isinstance(effect, Send)
+        ]
         self.thaw()
 
     def refuse(self, error: str) -> None:
@@ -147,7 +168,9 @@ class Stage:
 
     def _led_by(self, leader: int) -> None:
         topics = self.broker.topics.partitions
-        topics[OFFSETS_TOPIC] = [Partition(leader, old.leader_epoch + 1, old.replicas, old.isr) for old in topics[OFFSETS_TOPIC]]
+        topics[OFFSETS_TOPIC] = [
+            Partition(leader, old.leader_epoch + 1, old.replicas, old.isr) for old in topics[OFFSETS_TOPIC]
+        ]
         self.dialogue.world.tell("broker-1", START)
         self.dialogue.wait(1)
 

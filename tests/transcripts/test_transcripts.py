@@ -1,4 +1,4 @@
-"""The stories in *.txt: what they show, commands, and exactly what the coordinator did. `--rewrite` writes them anew."""
+"""The stories in *.txt: commands, and exactly what the coordinator did about them. `--rewrite` writes them anew."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.transcripts.stage import Stage
 
 HERE = Path(__file__).parent
 RULE = "----"
-QUIETLY = "quietly"                            # sets the stage: what it prints is told in other transcripts
+QUIETLY = "quietly"  # sets the stage: what it prints is told in other transcripts
 STORIES = sorted(HERE.glob("*.txt"))
 
 

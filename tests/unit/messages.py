@@ -28,25 +28,46 @@ def values(annotation: Any, version: int) -> st.SearchStrategy[Any]:
         return st.dictionaries(*(values(each, version) for each in get_args(kind)), max_size=3)
     if isinstance(kind, type) and issubclass(kind, Message):
         return messages(kind, version)
-    simple = {str: st.text(st.characters(exclude_categories=["Cs"]), max_size=8), bytes: st.binary(max_size=8), bool: st.booleans(),
-              NoneType: st.none(), Error: st.sampled_from(Error)}
+    simple = {
+        str: st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+        bytes: st.binary(max_size=8),
+        bool: st.booleans(),
+        NoneType: st.none(),
+        Error: st.sampled_from(Error),
+    }
     return simple[kind]
 
 
 def messages(kind: type[Message], version: int) -> st.SearchStrategy[Message]:
     hints = get_type_hints(kind, include_extras=True)
-    known = {field.name: values(hints[field.name], version) for field in msgspec.structs.fields(kind)
-             if versions_of(hints[field.name]).first <= version <= versions_of(hints[field.name]).last}
+    known = {
+        field.name: values(hints[field.name], version)
+        for field in msgspec.structs.fields(kind)
+        if versions_of(hints[field.name]).first <= version <= versions_of(hints[field.name]).last
+    }
     return st.fixed_dictionaries(known).map(lambda fields: kind(**fields))
 
 
-KINDS = [(api, version, body) for api in APIS.values() for version in range(api.first, api.last + 1)
-         for body in (api.request, api.response) if body is not None]
+KINDS = [
+    (api, version, body)
+    for api in APIS.values()
+    for version in range(api.first, api.last + 1)
+    for body in (api.request, api.response)
+    if body is not None
+]
 
 
 @st.composite
 def envelopes(draw: st.DrawFn) -> Envelope:
     api, version, body = draw(st.sampled_from(KINDS))
     name = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
-    return Envelope(draw(name), draw(st.integers(0, 2**31 - 1)), draw(name), api.key, version,
-                    draw(st.integers(0, 2**63 - 1)), draw(name), draw(messages(body, version)))
+    return Envelope(
+        draw(name),
+        draw(st.integers(0, 2**31 - 1)),
+        draw(name),
+        api.key,
+        version,
+        draw(st.integers(0, 2**63 - 1)),
+        draw(name),
+        draw(messages(body, version)),
+    )

@@ -32,7 +32,9 @@ from cluster.wire.log import (
 
 def a_broker(**config: Any) -> Broker:
     given = {key.replace("_", "."): value for key, value in config.items()}
-    return Broker("broker-1", "coordinator-1", 1, settings(BrokerConfig, {"offsets.topic.replication.factor": 1, **given}))
+    return Broker(
+        "broker-1", "coordinator-1", 1, settings(BrokerConfig, {"offsets.topic.replication.factor": 1, **given})
+    )
 
 
 def ask(broker: Broker, body: Message, version: int | None = None) -> Any:
@@ -50,13 +52,17 @@ def create(broker: Broker, name: str, partitions: int = 1, replicas: int = 1) ->
     return error
 
 
-def produce(broker: Broker, *records: Record, topic: str = "t", partition: int = 0, acks: int = -1, epoch: int = -1) -> Any:
+def produce(
+    broker: Broker, *records: Record, topic: str = "t", partition: int = 0, acks: int = -1, epoch: int = -1
+) -> Any:
     data = (TopicProduceData(topic, (PartitionProduceData(partition, records, epoch),)),)
     answer, _ = ask(broker, ProduceRequest(acks, 1000, data))
     return None if answer is None else answer.responses[0].partition_responses[0]
 
 
-def fetch(broker: Broker, offset: int, topic: str = "t", partition: int = 0, epoch: int = -1, max_bytes: int = 1 << 20) -> Any:
+def fetch(
+    broker: Broker, offset: int, topic: str = "t", partition: int = 0, epoch: int = -1, max_bytes: int = 1 << 20
+) -> Any:
     wanted = (FetchTopic(topic, (FetchPartition(partition, offset, epoch, max_bytes),)),)
     answer, _ = ask(broker, FetchRequest(wanted))
     return answer.responses[0].partitions[0]
@@ -83,14 +89,18 @@ def test_a_fetch_brings_one_batch_whatever_its_size_and_more_while_they_fit() ->
     assert len(fetch(broker, 0, max_bytes=300).records) == 2
 
 
-@pytest.mark.parametrize(("offset", "error"), [(-1, Error.OFFSET_OUT_OF_RANGE), (0, Error.NONE), (1, Error.OFFSET_OUT_OF_RANGE)])
+@pytest.mark.parametrize(
+    ("offset", "error"), [(-1, Error.OFFSET_OUT_OF_RANGE), (0, Error.NONE), (1, Error.OFFSET_OUT_OF_RANGE)]
+)
 def test_a_fetch_stays_within_the_log(offset: int, error: Error) -> None:
     broker = a_broker()
     create(broker, "t")
     assert fetch(broker, offset).error_code is error
 
 
-@pytest.mark.parametrize(("epoch", "error"), [(0, Error.NONE), (1, Error.UNKNOWN_LEADER_EPOCH), (-7, Error.FENCED_LEADER_EPOCH)])
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(0, Error.NONE), (1, Error.UNKNOWN_LEADER_EPOCH), (-7, Error.FENCED_LEADER_EPOCH)]
+)
 def test_a_fetch_of_another_epoch_is_refused(epoch: int, error: Error) -> None:
     broker = a_broker()
     create(broker, "t")
@@ -126,12 +136,20 @@ def test_acks_0_is_not_answered_and_others_than_minus_1_to_1_are_refused() -> No
     assert produce(broker, Record(b"k"), acks=2).error_code is Error.INVALID_REQUIRED_ACKS
 
 
-@pytest.mark.parametrize(("name", "partitions", "replicas", "error"), [
-    ("orders", 3, 1, Error.NONE), ("orders", -1, -1, Error.NONE), ("old", 1, 1, Error.TOPIC_ALREADY_EXISTS),
-    ("a b", 1, 1, Error.INVALID_TOPIC_EXCEPTION), ("..", 1, 1, Error.INVALID_TOPIC_EXCEPTION), ("", 1, 1, Error.INVALID_TOPIC_EXCEPTION),
-    ("orders", 0, 1, Error.INVALID_PARTITIONS), ("orders", 1_000_000, 1, Error.INVALID_PARTITIONS),
-    ("orders", 1, 2, Error.INVALID_REPLICATION_FACTOR),
-])
+@pytest.mark.parametrize(
+    ("name", "partitions", "replicas", "error"),
+    [
+        ("orders", 3, 1, Error.NONE),
+        ("orders", -1, -1, Error.NONE),
+        ("old", 1, 1, Error.TOPIC_ALREADY_EXISTS),
+        ("a b", 1, 1, Error.INVALID_TOPIC_EXCEPTION),
+        ("..", 1, 1, Error.INVALID_TOPIC_EXCEPTION),
+        ("", 1, 1, Error.INVALID_TOPIC_EXCEPTION),
+        ("orders", 0, 1, Error.INVALID_PARTITIONS),
+        ("orders", 1_000_000, 1, Error.INVALID_PARTITIONS),
+        ("orders", 1, 2, Error.INVALID_REPLICATION_FACTOR),
+    ],
+)
 def test_a_topic_is_made_if_it_can_be(name: str, partitions: int, replicas: int, error: Error) -> None:
     broker = a_broker()
     create(broker, "old")
@@ -165,7 +183,10 @@ def test_metadata_tells_who_leads_what() -> None:
     create(broker, "t", 2)
     answer, told = ask(broker, MetadataRequest())
     assert ([topic.name for topic in answer.topics], answer.controller_id, told) == (["t"], 1, None)
-    assert [(one.partition_index, one.leader_id, one.isr_nodes) for one in answer.topics[0].partitions] == [(0, 1, (1,)), (1, 1, (1,))]
+    assert [(one.partition_index, one.leader_id, one.isr_nodes) for one in answer.topics[0].partitions] == [
+        (0, 1, (1,)),
+        (1, 1, (1,)),
+    ]
     answer, _ = ask(broker, MetadataRequest(("t", "nope")))
     assert [topic.error_code for topic in answer.topics] == [Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION]
 
@@ -177,7 +198,9 @@ def test_p1_the_offsets_topic_is_made_when_somebody_first_looks_for_a_coordinato
     assert told is not None
     assert len(told.offsets_leaders) == 50
     answer, _ = ask(broker, FindCoordinatorRequest(coordinator_keys=("g",)))
-    assert [(each.error_code, each.node_id, each.host, each.port) for each in answer.coordinators] == [(Error.NONE, 1, "broker-1", 9092)]
+    assert [(each.error_code, each.node_id, each.host, each.port) for each in answer.coordinators] == [
+        (Error.NONE, 1, "broker-1", 9092)
+    ]
     old, _ = ask(broker, FindCoordinatorRequest("g"), version=0)
     assert (old.error_code, old.node_id) == (Error.NONE, 1)
 
@@ -193,7 +216,9 @@ def test_too_few_brokers_for_the_offsets_topic_are_never_explained_to_a_client()
 def test_only_groups_have_coordinators_here() -> None:
     answer, _ = ask(a_broker(), FindCoordinatorRequest(key_type=1, coordinator_keys=("tx",)))
     assert (answer.coordinators[0].error_code, answer.coordinators[0].error_message) == (
-        Error.INVALID_REQUEST, "key type 1 is not emulated")
+        Error.INVALID_REQUEST,
+        "key type 1 is not emulated",
+    )
 
 
 def test_a_request_for_somebody_else_closes_the_connection() -> None:

@@ -7,7 +7,15 @@ import pytest
 
 from cluster.config import BrokerConfig
 from cluster.coordinator.states import REACTIONS, GroupState, On
-from cluster.events import Event, GroupMoved, LeaderChosen, MemberRemoved, OffsetsExpired, RebalanceStarted, SessionRenewed
+from cluster.events import (
+    Event,
+    GroupMoved,
+    LeaderChosen,
+    MemberRemoved,
+    OffsetsExpired,
+    RebalanceStarted,
+    SessionRenewed,
+)
 from cluster.sim.world import Stamped
 from cluster.wire.groups import JoinGroupRequest
 from scenarios.dialogue import Dialogue
@@ -19,7 +27,9 @@ class Scene:
 
     def __init__(self, **config: int) -> None:
         given = {key.replace("_", "."): value for key, value in config.items()}
-        self.dialogue = Dialogue({"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500, **given}, {"t": 2, "u": 1})
+        self.dialogue = Dialogue(
+            {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500, **given}, {"t": 2, "u": 1}
+        )
         self.seen: list[Stamped] = []
         self.dialogue.world.observers.append(self.seen.append)
 
@@ -42,7 +52,9 @@ class Scene:
         return [stamped.event for stamped in self.seen if isinstance(stamped.event, kind)]
 
     def renewals(self, member: str) -> int:
-        return len([event for event in self.events(SessionRenewed) if event.member_id == self.dialogue.newest_id(member)])
+        return len(
+            [event for event in self.events(SessionRenewed) if event.member_id == self.dialogue.newest_id(member)]
+        )
 
     def alone(self, **fields: Any) -> None:
         """a is alone in a group that is completing its rebalance."""
@@ -72,7 +84,9 @@ class Scene:
 
 
 def test_p4_a_join_carries_timeouts_id_protocol_type_and_the_assignors_with_their_metadata() -> None:
-    assert {"session_timeout_ms", "rebalance_timeout_ms", "member_id", "protocol_type", "protocols"} <= set(JoinGroupRequest.__struct_fields__)
+    assert {"session_timeout_ms", "rebalance_timeout_ms", "member_id", "protocol_type", "protocols"} <= set(
+        JoinGroupRequest.__struct_fields__
+    )
 
 
 def test_p5_the_coordinator_makes_the_member_id_of_client_id_and_uuid_and_asks_to_come_back_with_it() -> None:
@@ -117,7 +131,14 @@ def test_p10_the_plan_is_stored_before_anybody_is_answered() -> None:
     scene.dialogue.world.listeners.append(lambda _, envelope: order.append(type(envelope.body).__name__))
     scene.say("sync", "b", async_="bs")
     scene.say("sync", "a", assign={"a": "p0", "b": "p1"})
-    assert order == ["SyncGroupRequest", "SyncGroupRequest", "ProduceRequest", "ProduceResponse", "SyncGroupResponse", "SyncGroupResponse"]
+    assert order == [
+        "SyncGroupRequest",
+        "SyncGroupRequest",
+        "ProduceRequest",
+        "ProduceResponse",
+        "SyncGroupResponse",
+        "SyncGroupResponse",
+    ]
 
 
 def test_p13_members_learn_of_a_rebalance_from_their_heartbeat() -> None:
@@ -132,7 +153,12 @@ def test_p20_members_that_the_plan_leaves_out_get_nothing() -> None:
     scene = Scene()
     scene.together()
     assert scene.say("sync", "a", assign={"a": "all"})["assignment"] == "all"
-    assert scene.say("sync", "b") == {"error": "NONE", "assignment": "", "protocol": "range", "protocol_type": "consumer"}
+    assert scene.say("sync", "b") == {
+        "error": "NONE",
+        "assignment": "",
+        "protocol": "range",
+        "protocol_type": "consumer",
+    }
 
 
 def test_p21_a_member_must_sync_before_its_session_is_over() -> None:
@@ -147,7 +173,9 @@ def test_p21_a_member_that_beats_and_does_not_sync_has_until_the_rebalance_timeo
     scene.together(session_ms=30000, rebalance_ms=1000)
     scene.say("sync", "a", assign={"a": "x", "b": "y"})
     scene.wait(1100)
-    assert [(scene.dialogue.name_of(event.member_id), event.cause) for event in scene.events(MemberRemoved)] == [("$b", "did not sync")]
+    assert [(scene.dialogue.name_of(event.member_id), event.cause) for event in scene.events(MemberRemoved)] == [
+        ("$b", "did not sync")
+    ]
 
 
 # The group's states
@@ -246,7 +274,10 @@ def test_g11_empty_knows_nobody_and_preparing_sends_syncs_away() -> None:
     scene = Scene()
     scene.alone()
     scene.say("leave", "a")
-    assert (scene.say("sync", "a")["error"], scene.say("heartbeat", "a")["error"]) == ("UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID")
+    assert (scene.say("sync", "a")["error"], scene.say("heartbeat", "a")["error"]) == (
+        "UNKNOWN_MEMBER_ID",
+        "UNKNOWN_MEMBER_ID",
+    )
     other = Scene()
     other.preparing()
     assert other.say("sync", "a")["error"] == "REBALANCE_IN_PROGRESS"
@@ -341,7 +372,9 @@ def test_g18_an_id_that_nobody_came_back_with_is_dropped() -> None:
 def test_g19_does_not_hold_dead_accepts_nothing() -> None:
     assert REACTIONS[On.COMMIT][list(GroupState).index(GroupState.DEAD)] == "MOVED"
     scene = Scene()
-    assert scene.say("commit", member_id="x", generation=1, offsets={"t": {0: 1}}) == {"partitions": {"t": {0: "GROUP_ID_NOT_FOUND"}}}
+    assert scene.say("commit", member_id="x", generation=1, offsets={"t": {0: 1}}) == {
+        "partitions": {"t": {0: "GROUP_ID_NOT_FOUND"}}
+    }
 
 
 def test_g20_offsets_expire_seven_days_after_the_group_became_empty() -> None:
@@ -373,11 +406,15 @@ def test_g21_a_new_coordinator_knows_members_and_their_partitions() -> None:
 def test_g22_joins_that_come_at_one_instant_are_taken_one_after_the_other() -> None:
     scene = Scene()
     scene.stable()
-    calls = [scene.dialogue.send(step.build(scene.dialogue), member=name) for name in "ab"
-             for step in [step_from({"do": "join", "member": name})] if hasattr(step, "build")]
+    calls = [
+        scene.dialogue.send(step.build(scene.dialogue), member=name)
+        for name in "ab"
+        for step in [step_from({"do": "join", "member": name})]
+        if hasattr(step, "build")
+    ]
     scene.wait(10)
     assert [call.answer.generation_id for call in calls] == [3, 3]
-    assert len([event for event in scene.events(RebalanceStarted)]) == 3
+    assert len(scene.events(RebalanceStarted)) == 3
 
 
 def test_g23_awaiting_sync_is_completing_rebalance() -> None:

@@ -1,5 +1,7 @@
 """Every message comes back as it was; nothing else ever comes in; and anybody's MessagePack can read it."""
 
+import contextlib
+
 import msgpack
 import msgspec
 import pytest
@@ -21,7 +23,9 @@ from cluster.wire.groups import (
 from cluster.wire.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests.unit.messages import envelopes
 
-HEARTBEAT = request(HeartbeatRequest("billing", 3, "a-1"), source="a", destination="coordinator-1", correlation_id=7, client_id="a")
+HEARTBEAT = request(
+    HeartbeatRequest("billing", 3, "a-1"), source="a", destination="coordinator-1", correlation_id=7, client_id="a"
+)
 
 
 def frame(*parts: object) -> bytes:
@@ -38,10 +42,17 @@ def test_every_message_of_every_version_comes_back_as_it_was(envelope: Envelope)
 @given(envelopes())
 def test_an_independent_reader_finds_the_same(envelope: Envelope) -> None:
     api_key, version, is_response, correlation_id, source, incarnation, destination, client_id, body = msgpack.unpackb(
-        encode(envelope), strict_map_key=False, use_list=False)
+        encode(envelope), strict_map_key=False, use_list=False
+    )
     assert (source, incarnation, destination, api_key, version, correlation_id, client_id) == (
-        envelope.source, envelope.incarnation, envelope.destination, envelope.api_key, envelope.api_version,
-        envelope.correlation_id, envelope.client_id)
+        envelope.source,
+        envelope.incarnation,
+        envelope.destination,
+        envelope.api_key,
+        envelope.api_version,
+        envelope.correlation_id,
+        envelope.client_id,
+    )
     assert is_response is (type(envelope.body) is APIS[api_key].response)
     kind = APIS[api_key].response if is_response else APIS[api_key].request
     assert kind is not None
@@ -68,10 +79,8 @@ def test_a_truncated_frame_is_refused(envelope: Envelope, data: st.DataObject) -
 def test_a_frame_with_a_flipped_byte_is_another_message_or_refused(envelope: Envelope, data: st.DataObject) -> None:
     whole = bytearray(encode(envelope))
     whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
-    try:
+    with contextlib.suppress(Refused):
         assert isinstance(decode(bytes(whole)), Envelope)
-    except Refused:
-        pass
 
 
 @pytest.mark.parametrize("data", [b"\x91" * 100_000, b"\x99\x0b\x09\xc2\x01\xa1a\x00\xa1b\xa1c" + b"\x91" * 100_000])
@@ -81,28 +90,65 @@ def test_deep_nesting_is_refused(data: bytes) -> None:
     assert problem.value.fault is Fault.MALFORMED
 
 
-@pytest.mark.parametrize(("data", "fault", "said"), [
-    (b"", Fault.MALFORMED, "malformed: Input data was truncated"),
-    (frame(1, 2, 3), Fault.MALFORMED, "malformed: Expected `array` of at least length 9, got 3"),
-    (frame(999, 0, False, 1, "a", 0, "b", "c", {}), Fault.UNKNOWN_API, "unknown api: there is no api 999"),
-    (frame(28, 3, False, 1, "a", 0, "b", "c", {}), Fault.UNKNOWN_API,
-     "unknown api: TxnOffsetCommit (api 28) is not emulated: transactions are not"),
-    (frame(11, 10, False, 1, "a", 0, "b", "c", {}), Fault.UNSUPPORTED_VERSION,
-     "unsupported version: JoinGroup v10; v0 to v9 are understood"),
-    (frame(8, 0, False, 1, "a", 0, "b", "c", {}), Fault.UNSUPPORTED_VERSION,
-     "unsupported version: OffsetCommit v0; v1 to v9 are understood"),
-    (frame(12, 4, False, 1, "a", 0, "b", "c", {"group_id": "g"}), Fault.MALFORMED,
-     "malformed: Heartbeat request v4: Object missing required field `generation_id`"),
-    (frame(12, 4, False, 1, "a", 0, "b", "c", {"group_id": "g", "generation_id": 2**31, "member_id": "m"}), Fault.MALFORMED,
-     "malformed: Heartbeat request v4: Expected `int` <= 2147483647 - at `$.generation_id`"),
-    (frame(12, 4, False, 1, "a", 0, "b", "c", {"group_id": "g", "generation_id": 1, "member_id": "m", "x": 1}), Fault.MALFORMED,
-     "malformed: Heartbeat request v4: Object contains unknown field `x`"),
-    (frame(12, 4, True, 1, "a", 0, "b", "c", {"error_code": 4711}), Fault.MALFORMED,
-     "malformed: Heartbeat response v4: Invalid enum value 4711 - at `$.error_code`"),
-    (frame(10001, 0, True, 1, "a", 0, "b", "c", {}), Fault.MALFORMED, "malformed: MetadataChanged has no response"),
-    (frame(12, 2, False, 1, "a", 0, "b", "c", {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": "i"}),
-     Fault.NOT_IN_VERSION, "not in this version: HeartbeatRequest.group_instance_id does not exist in Heartbeat v2"),
-])
+@pytest.mark.parametrize(
+    ("data", "fault", "said"),
+    [
+        (b"", Fault.MALFORMED, "malformed: Input data was truncated"),
+        (frame(1, 2, 3), Fault.MALFORMED, "malformed: Expected `array` of at least length 9, got 3"),
+        (frame(999, 0, False, 1, "a", 0, "b", "c", {}), Fault.UNKNOWN_API, "unknown api: there is no api 999"),
+        (
+            frame(28, 3, False, 1, "a", 0, "b", "c", {}),
+            Fault.UNKNOWN_API,
+            "unknown api: TxnOffsetCommit (api 28) is not emulated: transactions are not",
+        ),
+        (
+            frame(11, 10, False, 1, "a", 0, "b", "c", {}),
+            Fault.UNSUPPORTED_VERSION,
+            "unsupported version: JoinGroup v10; v0 to v9 are understood",
+        ),
+        (
+            frame(8, 0, False, 1, "a", 0, "b", "c", {}),
+            Fault.UNSUPPORTED_VERSION,
+            "unsupported version: OffsetCommit v0; v1 to v9 are understood",
+        ),
+        (
+            frame(12, 4, False, 1, "a", 0, "b", "c", {"group_id": "g"}),
+            Fault.MALFORMED,
+            "malformed: Heartbeat request v4: Object missing required field `generation_id`",
+        ),
+        (
+            frame(12, 4, False, 1, "a", 0, "b", "c", {"group_id": "g", "generation_id": 2**31, "member_id": "m"}),
+            Fault.MALFORMED,
+            "malformed: Heartbeat request v4: Expected `int` <= 2147483647 - at `$.generation_id`",
+        ),
+        (
+            frame(12, 4, False, 1, "a", 0, "b", "c", {"group_id": "g", "generation_id": 1, "member_id": "m", "x": 1}),
+            Fault.MALFORMED,
+            "malformed: Heartbeat request v4: Object contains unknown field `x`",
+        ),
+        (
+            frame(12, 4, True, 1, "a", 0, "b", "c", {"error_code": 4711}),
+            Fault.MALFORMED,
+            "malformed: Heartbeat response v4: Invalid enum value 4711 - at `$.error_code`",
+        ),
+        (frame(10001, 0, True, 1, "a", 0, "b", "c", {}), Fault.MALFORMED, "malformed: MetadataChanged has no response"),
+        (
+            frame(
+                12,
+                2,
+                False,
+                1,
+                "a",
+                0,
+                "b",
+                "c",
+                {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": "i"},
+            ),
+            Fault.NOT_IN_VERSION,
+            "not in this version: HeartbeatRequest.group_instance_id does not exist in Heartbeat v2",
+        ),
+    ],
+)
 def test_a_bad_frame_is_refused_with_what_is_wrong(data: bytes, fault: Fault, said: str) -> None:
     with pytest.raises(Refused) as problem:
         decode(data)
@@ -112,7 +158,7 @@ def test_a_bad_frame_is_refused_with_what_is_wrong(data: bytes, fault: Fault, sa
 def test_a_frame_that_is_too_large_is_refused_unread_and_unsent() -> None:
     with pytest.raises(Refused, match="oversized: a frame of 101 bytes, more than 100"):
         decode(b"\x00" * 101, limit=100)
-    with pytest.raises(Refused, match="oversized: HeartbeatRequest takes .* bytes, more than 20"):
+    with pytest.raises(Refused, match=r"oversized: HeartbeatRequest takes .* bytes, more than 20"):
         encode(HEARTBEAT, limit=20)
 
 
@@ -135,7 +181,9 @@ def test_a_request_loses_only_what_may_be_ignored() -> None:
 
 def test_a_response_leaves_out_what_its_version_does_not_know_also_in_its_parts() -> None:
     asked = request(JoinGroupRequest("g", 1, "consumer", ()), source="a", destination="b", correlation_id=1, version=4)
-    answer = JoinGroupResponse(Error.NONE, 1, "consumer", "range", "m", False, "m", (JoinGroupResponseMember("m", b"x", "i"),))
+    answer = JoinGroupResponse(
+        Error.NONE, 1, "consumer", "range", "m", False, "m", (JoinGroupResponseMember("m", b"x", "i"),)
+    )
     read = decode(encode(response(asked, answer))).body
     assert (read.protocol_type, read.members) == (None, (JoinGroupResponseMember("m", b"x"),))
 
@@ -144,17 +192,27 @@ def test_a_part_of_a_request_is_held_to_its_version_too() -> None:
     part = OffsetCommitRequestPartition(0, 5, commit_timestamp=99)
     commit = OffsetCommitRequest("g", (OffsetCommitRequestTopic("t", (part,)),))
     asked = request(commit, source="a", destination="b", correlation_id=1, version=2)
-    with pytest.raises(Refused, match="OffsetCommitRequestPartition.commit_timestamp does not exist in OffsetCommit v2"):
+    with pytest.raises(
+        Refused, match=r"OffsetCommitRequestPartition.commit_timestamp does not exist in OffsetCommit v2"
+    ):
         encode(asked)
     assert decode(encode(msgspec.structs.replace(asked, api_version=1))).body == commit
-    honest = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5, "commit_timestamp": 9}]}]}
+    honest = {
+        "group_id": "g",
+        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5, "commit_timestamp": 9}]}],
+    }
     with pytest.raises(Refused, match="commit_timestamp"):
         decode(frame(8, 2, False, 1, "a", 0, "b", "c", honest))
 
 
 def test_an_answer_goes_the_way_back() -> None:
     answer = response(HEARTBEAT, HeartbeatResponse())
-    assert (answer.source, answer.destination, answer.correlation_id, answer.api_version) == ("coordinator-1", "a", 7, 4)
+    assert (answer.source, answer.destination, answer.correlation_id, answer.api_version) == (
+        "coordinator-1",
+        "a",
+        7,
+        4,
+    )
 
 
 def test_a_heartbeat_is_small() -> None:

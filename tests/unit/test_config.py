@@ -7,15 +7,26 @@ from cluster.config import BadSetting, BrokerConfig, settings
 
 def test_what_is_not_given_has_kafkas_default() -> None:
     config = settings(BrokerConfig, {"group.max.size": 3})
-    assert (config.group_max_size, config.group_initial_rebalance_delay_ms, config.offsets_topic_num_partitions) == (3, 3000, 50)
+    assert (config.group_max_size, config.group_initial_rebalance_delay_ms, config.offsets_topic_num_partitions) == (
+        3,
+        3000,
+        50,
+    )
 
 
-@pytest.mark.parametrize(("key", "value", "said"), [
-    ("group.max.size", 0, "group.max.size: Expected `int` >= 1, not 0"),
-    ("offsets.retention.minutes", "a week", "offsets.retention.minutes: Expected `int`, got `str`, not 'a week'"),
-    ("offsets.topic.num.partitions", 1.5, "offsets.topic.num.partitions: Expected `int`, got `float`, not 1.5"),
-    ("group.consumer.migration.policy", "never", "group.consumer.migration.policy: Invalid enum value 'never', not 'never'"),
-])
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("group.max.size", 0, "group.max.size: Expected `int` >= 1, not 0"),
+        ("offsets.retention.minutes", "a week", "offsets.retention.minutes: Expected `int`, got `str`, not 'a week'"),
+        ("offsets.topic.num.partitions", 1.5, "offsets.topic.num.partitions: Expected `int`, got `float`, not 1.5"),
+        (
+            "group.consumer.migration.policy",
+            "never",
+            "group.consumer.migration.policy: Invalid enum value 'never', not 'never'",
+        ),
+    ],
+)
 def test_a_value_out_of_its_bounds_is_refused_with_its_key(key: str, value: object, said: str) -> None:
     with pytest.raises(BadSetting) as problem:
         settings(BrokerConfig, {key: value})

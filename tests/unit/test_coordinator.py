@@ -1,4 +1,4 @@
-"""What comes before any group: is the coordinator started, does it lead, has it loaded; and its dealings with the log."""
+"""What comes before any group: has the coordinator started, does it lead, has it loaded; and the log."""
 
 from random import Random
 from typing import Any
@@ -71,7 +71,7 @@ class Log:
         given = {key.replace("_", "."): value for key, value in config.items()}
         self.coordinator = GroupCoordinator("coordinator-1", "broker-1", 1, settings(BrokerConfig, given), Random(0))
         self.now = 1000
-        self.asked: list[Envelope] = []        # what the coordinator asked its broker, in order
+        self.asked: list[Envelope] = []  # what the coordinator asked its broker, in order
         self.events: list[Any] = []
         self.answers: list[Any] = []
 
@@ -87,13 +87,26 @@ class Log:
     def ask(self, body: Message, version: int | None = None) -> Any:
         """The answer if it comes at once."""
         self.answers.clear()
-        self.feel(Received("c", request(body, source="c", destination="coordinator-1", correlation_id=1, client_id="c", version=version)))
+        self.feel(
+            Received(
+                "c",
+                request(
+                    body, source="c", destination="coordinator-1", correlation_id=1, client_id="c", version=version
+                ),
+            )
+        )
         return self.answers[0] if self.answers else None
 
     def tell(self, leader: int | None, epoch: int = 0, topics: dict[str, int] | None = None) -> None:
         """Who leads the group's home partition; nobody: the topic is not there."""
-        leaders = () if leader is None else tuple(
-            PartitionLeader(number, leader if number == HOME else 9, epoch if number == HOME else 0) for number in range(50))
+        leaders = (
+            ()
+            if leader is None
+            else tuple(
+                PartitionLeader(number, leader if number == HOME else 9, epoch if number == HOME else 0)
+                for number in range(50)
+            )
+        )
         news = MetadataChanged(leaders, {"t": 2} if topics is None else topics)
         self.feel(Received("broker-1", request(news, source="broker-1", destination="coordinator-1", correlation_id=1)))
 
@@ -189,15 +202,21 @@ def test_these_need_a_group_with_a_name_even_before_anything_else(name: str) -> 
     log = Log()
     log.tell(2)
     fields = {"group_id": ""}
-    body = type(REQUESTS[name])(**{**{field: getattr(REQUESTS[name], field) for field in REQUESTS[name].__struct_fields__}, **fields})
+    body = type(REQUESTS[name])(
+        **{**{field: getattr(REQUESTS[name], field) for field in REQUESTS[name].__struct_fields__}, **fields}
+    )
     assert error_in(log.ask(body)) is Error.INVALID_GROUP_ID
 
 
 def test_p15_the_session_timeout_has_bounds_that_are_checked_before_who_leads() -> None:
     log = Log()
     log.tell(2)
-    for timeout, error in ((5999, Error.INVALID_SESSION_TIMEOUT), (6000, Error.NOT_COORDINATOR), (1800000, Error.NOT_COORDINATOR),
-                           (1800001, Error.INVALID_SESSION_TIMEOUT)):
+    for timeout, error in (
+        (5999, Error.INVALID_SESSION_TIMEOUT),
+        (6000, Error.NOT_COORDINATOR),
+        (1800000, Error.NOT_COORDINATOR),
+        (1800001, Error.INVALID_SESSION_TIMEOUT),
+    ):
         answer = log.ask(JoinGroupRequest(GROUP, timeout, "consumer", PROTOCOLS, 1, "m"))
         assert answer.error_code is error
         assert answer.member_id == ("m" if error is Error.INVALID_SESSION_TIMEOUT else "")
@@ -263,7 +282,9 @@ def test_a_log_that_cannot_be_read_makes_the_partition_useless_until_the_next_el
     log = Log()
     log.tell(1)
     log.read(RecordBatch(0, 0, (Record(b"\x00\x02", b"junk"),)), high_watermark=1)
-    assert [event for event in log.events if isinstance(event, LoadFailed)] == [LoadFailed(HOME, 0, "2 bytes wanted, 0 left")]
+    assert [event for event in log.events if isinstance(event, LoadFailed)] == [
+        LoadFailed(HOME, 0, "2 bytes wanted, 0 left")
+    ]
     assert log.ask(HeartbeatRequest(GROUP, 3, "m")).error_code is Error.NOT_COORDINATOR
     log.tell(1, epoch=1)
     log.read(high_watermark=0)
@@ -326,8 +347,14 @@ def test_answers_of_the_log_that_come_after_resigning_are_nobodys() -> None:
 
 
 def test_a_group_is_restored_from_its_record_as_its_coordinator_knew_it() -> None:
-    old = GroupMetadata("consumer", 4, "range", None, -1, (
-        MemberMetadata("m", "i", "c", "/c", -1, 9000, b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff", b"all"),))
+    old = GroupMetadata(
+        "consumer",
+        4,
+        "range",
+        None,
+        -1,
+        (MemberMetadata("m", "i", "c", "/c", -1, 9000, b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff", b"all"),),
+    )
     group = restored(3, GROUP, old)
     member = group.members["m"]
     assert (group.state, group.generation, group.leader, group.state_since) == (GroupState.STABLE, 4, "m", None)
@@ -350,12 +377,18 @@ def test_a_write_names_the_epoch_it_is_good_for() -> None:
     assert (data.index, data.leader_epoch, log.asked[-1].body.acks) == (HOME, 8, -1)
 
 
-@pytest.mark.parametrize(("outcome", "told"), [
-    (Error.NOT_ENOUGH_REPLICAS, Error.COORDINATOR_NOT_AVAILABLE), (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.COORDINATOR_NOT_AVAILABLE),
-    (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_COORDINATOR), (Error.KAFKA_STORAGE_ERROR, Error.NOT_COORDINATOR),
-    (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR), (Error.RECORD_LIST_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
-    (Error.INVALID_TOPIC_EXCEPTION, Error.INVALID_TOPIC_EXCEPTION),
-])
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Error.NOT_ENOUGH_REPLICAS, Error.COORDINATOR_NOT_AVAILABLE),
+        (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.COORDINATOR_NOT_AVAILABLE),
+        (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_COORDINATOR),
+        (Error.KAFKA_STORAGE_ERROR, Error.NOT_COORDINATOR),
+        (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
+        (Error.RECORD_LIST_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
+        (Error.INVALID_TOPIC_EXCEPTION, Error.INVALID_TOPIC_EXCEPTION),
+    ],
+)
 def test_what_became_of_a_write_is_told_in_a_coordinators_words(outcome: Error, told: Error) -> None:
     log = Log()
     log.load()
@@ -384,7 +417,9 @@ def test_a_deletion_that_is_refused_leaves_the_group_there() -> None:
     log.ask(DeleteGroupsRequest((GROUP, GROUP, "other")))
     log.land(Error.NOT_ENOUGH_REPLICAS)
     assert [(each.group_id, each.error_code) for each in log.answers[0].results] == [
-        (GROUP, Error.COORDINATOR_NOT_AVAILABLE), ("other", Error.NOT_COORDINATOR)]
+        (GROUP, Error.COORDINATOR_NOT_AVAILABLE),
+        ("other", Error.NOT_COORDINATOR),
+    ]
     assert log.ask(FETCH).groups[0].topics[0].partitions[0].committed_offset == 7
     assert log.ask(DescribeGroupsRequest((GROUP,))).groups[0].group_state == "Empty"
 
@@ -401,7 +436,10 @@ def test_before_v2_the_error_of_a_fetch_stands_in_each_partition_and_before_v8_a
     log = Log()
     log.tell(2)
     wanted = (OffsetFetchRequestTopic("t", (0,)),)
-    assert log.ask(OffsetFetchRequest(GROUP, wanted), version=1).topics[0].partitions[0].error_code is Error.NOT_COORDINATOR
+    assert (
+        log.ask(OffsetFetchRequest(GROUP, wanted), version=1).topics[0].partitions[0].error_code
+        is Error.NOT_COORDINATOR
+    )
     assert log.ask(OffsetFetchRequest(GROUP, wanted), version=7).error_code is Error.NOT_COORDINATOR
 
 

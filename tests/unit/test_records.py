@@ -20,10 +20,17 @@ GROUP_V4 = bytes.fromhex(
     "afc804010203010004622d31026201032f6800000001000000020102090000"
 )
 OFFSET = Offset(42, 3, "mé", AT)
-GROUP = GroupMetadata("consumer", 5, "range", "a-1", AT + 123, (
-    MemberMetadata("a-1", None, "a", "/127.0.0.1", 300000, 45000, b"\x01\x02\x03", b""),
-    MemberMetadata("b-1", "b", "", "/h", 1, 2, b"", b"\x09"),
-))
+GROUP = GroupMetadata(
+    "consumer",
+    5,
+    "range",
+    "a-1",
+    AT + 123,
+    (
+        MemberMetadata("a-1", None, "a", "/127.0.0.1", 300000, 45000, b"\x01\x02\x03", b""),
+        MemberMetadata("b-1", "b", "", "/h", 1, 2, b"", b"\x09"),
+    ),
+)
 
 
 def test_an_offset_is_written_as_kafka_writes_it() -> None:
@@ -44,13 +51,16 @@ def test_an_empty_group_is_written_as_kafka_writes_it() -> None:
     assert record.value == bytes.fromhex("0003000000000000ffffffff0000018cc251f40000000000")
 
 
-@pytest.mark.parametrize(("value", "read"), [
-    ("0000000000000000002a00036dc3a90000018cc251f400", Offset(42, -1, "mé", AT)),
-    ("0001000000000000002a00000000018cc251f4000000018cc252de60", Offset(42, -1, "", AT, AT + 60000)),
-    ("0002000000000000002a00036dc3a90000018cc251f400", Offset(42, -1, "mé", AT)),
-    ("0003000000000000002a0000000300036dc3a90000018cc251f400", OFFSET),
-    ("0004000000000000002a00000003046dc3a90000018cc251f40000", OFFSET),
-])
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("0000000000000000002a00036dc3a90000018cc251f400", Offset(42, -1, "mé", AT)),
+        ("0001000000000000002a00000000018cc251f4000000018cc252de60", Offset(42, -1, "", AT, AT + 60000)),
+        ("0002000000000000002a00036dc3a90000018cc251f400", Offset(42, -1, "mé", AT)),
+        ("0003000000000000002a0000000300036dc3a90000018cc251f400", OFFSET),
+        ("0004000000000000002a00000003046dc3a90000018cc251f40000", OFFSET),
+    ],
+)
 def test_every_version_of_an_offset_is_read(value: str, read: Offset) -> None:
     assert decode(Record(OFFSET_KEY, bytes.fromhex(value))) == OffsetRecord("billing", "orders", 7, read)
 
@@ -58,10 +68,13 @@ def test_every_version_of_an_offset_is_read(value: str, read: Offset) -> None:
 OLD = "0008636f6e73756d657200000005000572616e67650003612d31000000010003612d31000161000a2f3132372e302e302e31"
 
 
-@pytest.mark.parametrize(("value", "rebalance_timeout_ms"), [
-    (f"0000{OLD}0000afc80000000301020300000000", -1),
-    (f"0001{OLD}000493e00000afc80000000301020300000000", 300000),
-])
+@pytest.mark.parametrize(
+    ("value", "rebalance_timeout_ms"),
+    [
+        (f"0000{OLD}0000afc80000000301020300000000", -1),
+        (f"0001{OLD}000493e00000afc80000000301020300000000", 300000),
+    ],
+)
 def test_old_versions_of_a_group_are_read(value: str, rebalance_timeout_ms: int) -> None:
     member = MemberMetadata("a-1", None, "a", "/127.0.0.1", rebalance_timeout_ms, 45000, b"\x01\x02\x03", b"")
     read = GroupMetadata("consumer", 5, "range", "a-1", -1, (member,))
@@ -83,18 +96,29 @@ def test_a_key_of_an_unknown_version_is_skipped() -> None:
     assert decode(Record(b"\x00\x63rest", b"anything")) is None
 
 
-@pytest.mark.parametrize("record", [
-    Record(None, GROUP_V3), Record(b"", GROUP_V3), Record(GROUP_KEY[:-1], GROUP_V3), Record(GROUP_KEY, GROUP_V3[:-1]),
-    Record(GROUP_KEY, b"\x00\x09"), Record(OFFSET_KEY, b"\xff\xff"), Record(GROUP_KEY, GROUP_V4[:-1]),
-    Record(GROUP_KEY, b"\x00\x04\xff\xff\xff\xff\xff\xff"), Record(OFFSET_KEY, b"\x00\x04" + b"\x00" * 12 + b"\x00"),
-    Record(GROUP_KEY, b"\x00\x03\x00\x02\xff\xfe"),
-])
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record(None, GROUP_V3),
+        Record(b"", GROUP_V3),
+        Record(GROUP_KEY[:-1], GROUP_V3),
+        Record(GROUP_KEY, GROUP_V3[:-1]),
+        Record(GROUP_KEY, b"\x00\x09"),
+        Record(OFFSET_KEY, b"\xff\xff"),
+        Record(GROUP_KEY, GROUP_V4[:-1]),
+        Record(GROUP_KEY, b"\x00\x04\xff\xff\xff\xff\xff\xff"),
+        Record(OFFSET_KEY, b"\x00\x04" + b"\x00" * 12 + b"\x00"),
+        Record(GROUP_KEY, b"\x00\x03\x00\x02\xff\xfe"),
+    ],
+)
 def test_anything_else_that_cannot_be_read_is_malformed(record: Record) -> None:
     with pytest.raises(Malformed):
         decode(record)
 
 
-SUBSCRIPTION = Subscription(topics=("orders", "refunds"), user_data=b"\x07", owned={"orders": (0, 2)}, generation=4, rack="r1")
+SUBSCRIPTION = Subscription(
+    topics=("orders", "refunds"), user_data=b"\x07", owned={"orders": (0, 2)}, generation=4, rack="r1"
+)
 SUBSCRIPTION_V3 = bytes.fromhex(
     "00030000000200066f72646572730007726566756e647300000001070000000100066f72646572730000000200000000000000020000000400027231"
 )
@@ -108,8 +132,12 @@ def test_a_subscription_is_written_and_read_as_kafka_does() -> None:
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_a_subscription_of_every_version_comes_back(version: int) -> None:
     said = Subscription(
-        topics=("orders",), user_data=None, version=version, owned={"orders": (1,)} if version >= 1 else {},
-        generation=7 if version >= 2 else -1, rack="r" if version >= 3 else None,
+        topics=("orders",),
+        user_data=None,
+        version=version,
+        owned={"orders": (1,)} if version >= 1 else {},
+        generation=7 if version >= 2 else -1,
+        rack="r" if version >= 3 else None,
     )
     assert Subscription.decode(said.encode()) == said
 
@@ -130,12 +158,25 @@ def test_an_assignment_is_written_and_read_as_kafka_does() -> None:
 
 
 def test_a_topic_that_is_listed_twice_in_an_assignment_counts_with_both() -> None:
-    twice = bytes.fromhex("000300000002" + "00066f72646572730000000100000001" + "00066f72646572730000000100000003" + "ffffffff")
+    twice = bytes.fromhex(
+        "000300000002" + "00066f72646572730000000100000001" + "00066f72646572730000000100000003" + "ffffffff"
+    )
     assert Assignment.decode(twice).partitions == {"orders": (1, 3)}
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"x", SUBSCRIPTION_V3[:-1], SUBSCRIPTION_V3 + b"x", b"\xff\xff\x00\x00\x00\x00",
-                                  b"\x00\x00\x7f\xff\xff\xff", b"\x00\x01\x00\x00\x00\x01\xff\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x00",
+        b"x",
+        SUBSCRIPTION_V3[:-1],
+        SUBSCRIPTION_V3 + b"x",
+        b"\xff\xff\x00\x00\x00\x00",
+        b"\x00\x00\x7f\xff\xff\xff",
+        b"\x00\x01\x00\x00\x00\x01\xff\xff",
+    ],
+)
 def test_what_is_no_subscription_is_malformed(data: bytes) -> None:
     with pytest.raises(Malformed):
         Subscription.decode(data)

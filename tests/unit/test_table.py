@@ -31,9 +31,17 @@ def test_every_check_is_asked_somewhere_and_has_a_meaning() -> None:
 
 def test_the_moves_are_kafkas() -> None:
     assert {(before.value, after.value) for (before, _), after in MOVES.items()} == {
-        ("Empty", "PreparingRebalance"), ("PreparingRebalance", "CompletingRebalance"), ("PreparingRebalance", "Empty"),
-        ("CompletingRebalance", "Stable"), ("CompletingRebalance", "PreparingRebalance"), ("Stable", "PreparingRebalance"),
-        ("Empty", "Dead"), ("PreparingRebalance", "Dead"), ("CompletingRebalance", "Dead"), ("Stable", "Dead"), ("Dead", "Dead"),
+        ("Empty", "PreparingRebalance"),
+        ("PreparingRebalance", "CompletingRebalance"),
+        ("PreparingRebalance", "Empty"),
+        ("CompletingRebalance", "Stable"),
+        ("CompletingRebalance", "PreparingRebalance"),
+        ("Stable", "PreparingRebalance"),
+        ("Empty", "Dead"),
+        ("PreparingRebalance", "Dead"),
+        ("CompletingRebalance", "Dead"),
+        ("Stable", "Dead"),
+        ("Dead", "Dead"),
     }
 
 
@@ -56,7 +64,12 @@ def test_the_readme_shows_the_table_that_is_executed() -> None:
 
 def test_the_printed_table_names_every_row_word_check_and_state() -> None:
     text = as_text()
-    names = [*(on.name.lower() for on in On), *(do.name.lower() for do in Do), *(check.name.lower() for check in Check), *GroupState]
+    names = [
+        *(on.name.lower() for on in On),
+        *(do.name.lower() for do in Do),
+        *(check.name.lower() for check in Check),
+        *GroupState,
+    ]
     assert [name for name in names if name not in text] == []
 
 

@@ -1,5 +1,6 @@
 """Virtual time: one event after the other, always in the same order."""
 
+from cluster.events import LeaderChosen
 from cluster.machine import (
     CancelTimer,
     Disconnect,
@@ -13,7 +14,6 @@ from cluster.machine import (
     TimerFired,
     Told,
 )
-from cluster.events import LeaderChosen
 from cluster.sim.world import START_MS, Stamped, World
 from cluster.wire.apis import request
 from cluster.wire.groups import HeartbeatRequest
@@ -45,7 +45,9 @@ def a_world() -> tuple[World, Puppet, Puppet]:
 
 
 def beat(destination: str = "b", number: int = 1) -> Send:
-    return Send(destination, request(HeartbeatRequest("g", 1, "m"), source="a", destination=destination, correlation_id=number))
+    return Send(
+        destination, request(HeartbeatRequest("g", 1, "m"), source="a", destination=destination, correlation_id=number)
+    )
 
 
 def due(ms: int) -> int:
@@ -63,7 +65,9 @@ def test_timers_fire_at_their_time_and_in_the_order_they_were_set() -> None:
 def test_a_timer_that_was_moved_or_cancelled_never_fires_for_its_old_time() -> None:
     world, a, _ = a_world()
     world.tell("a", [SetTimer("later", due(10)), SetTimer("sooner", due(50)), SetTimer("gone", due(10))])
-    world.tell("a", [SetTimer("later", due(40)), SetTimer("sooner", due(20)), CancelTimer("gone"), CancelTimer("never set")])
+    world.tell(
+        "a", [SetTimer("later", due(40)), SetTimer("sooner", due(20)), CancelTimer("gone"), CancelTimer("never set")]
+    )
     world.run(due(100))
     assert a.timers() == [(20, "sooner"), (40, "later")]
 
