@@ -60,13 +60,23 @@ class Balance:
                 self._audiences_of[rank].append(audience)
         self._came_from: dict[tuple[str, int], int] = {}    # a moved partition -> its owner before
         self._moved: dict[tuple[str, int, int], list[int]] = {}    # topic, from, to -> partitions, ascending
+        self._takes_back = True
         self._odd = bool(claims.strays) or self._owed_to_strangers()
 
     def improve(self, visits: Visits) -> bool:
-        """Sweep over these partitions until a sweep moves nothing. Has anything moved?"""
+        """Sweep over these partitions until a sweep moves nothing. Has anything moved?
+
+        Taking moves back can lead in a circle, and Kafka's leader then never comes to an end (librdkafka, which has
+        the same rules: issue 4783). Ours stops taking back once the owners are what they were after an earlier sweep;
+        every other move makes the loads more even, so that comes to an end.
+        """
         moved = False
+        seen: set[frozenset[tuple[str, int, int]]] = set()
         while self._sweep(visits):
             moved = True
+            now = frozenset((topic, number, self._owners[topic][number]) for topic, number in self._came_from)
+            self._takes_back = self._takes_back and now not in seen
+            seen.add(now)
         return moved
 
     def undo(self) -> None:
@@ -99,7 +109,7 @@ class Balance:
         owners, loads = self._owners[topic], self._loads
         source = self._came_from.get((topic, number), owners[number])
         opposite = self._moved.get((topic, taker, source))
-        if opposite:
+        if opposite and self._takes_back:
             number = opposite[0]
         owner = owners[number]
         self._record(topic, number, owner, taker)

@@ -189,6 +189,7 @@ class Dumb:
         self.holds: dict[str, set[Pair]] = {name: set() for name in self.names}
         self.contested: set[Pair] = set()
         self.origin: dict[Pair, str] = {}      # where a moved partition was before
+        self.takes_back = True                 # until that has led in a circle
         self.changing: set[tuple[str, Pair]] = set()
         last: dict[Pair, str] = {}
         for name in self.names:
@@ -308,14 +309,11 @@ class Dumb:
         )
 
     def improve(self, order: list[Pair]) -> bool:
-        newest = max(-1, *(member.generation for member in self.group.values()))
-        previous: dict[Pair, str] = {}
-        for name in self.names:
-            for pair in self.group[name].claims:
-                if self.group[name].generation < newest and (
-                        pair not in previous or self.group[name].generation > self.group[previous[pair]].generation):
-                    previous[pair] = name
-        improved, moved = False, True
+        by_age = sorted(self.names, key=lambda name: self.group[name].generation, reverse=True)
+        newest = max(-1, self.group[by_age[0]].generation)
+        outdated = [name for name in by_age if self.group[name].generation < newest]
+        previous = {pair: name for name in reversed(outdated) for pair in self.group[name].claims}
+        improved, moved, seen = False, True, set()
         while moved:
             moved = False
             for pair in order:
@@ -329,12 +327,14 @@ class Dumb:
                 else:
                     continue
                 improved = moved = True
+            self.takes_back = self.takes_back and (not moved or frozenset(self.owner.items()) not in seen)
+            seen.add(frozenset(self.owner.items()))
         return improved
 
     def move(self, pair: Pair, taker: str) -> None:
         source = self.origin.get(pair, self.owner[pair])
         back = [other for other in sorted(self.origin) if other[0] == pair[0] and self.origin[other] == taker
-                and self.owner[other] == source]
+                and self.owner[other] == source and self.takes_back]
         pair = back[0] if back else pair
         giver = self.owner[pair]
         self.holds[giver].remove(pair)

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from cluster.assignors import Plan
+from cluster.assignors.balance import Audience, Balance
+from cluster.assignors.claims import Claim, Claims
 from cluster.assignors.sticky import CooperativeSticky, Sticky
 from cluster.assignors.userdata import read_assignment, write_assignment
 from cluster.subscription import Partitions, Subscription
@@ -36,6 +38,10 @@ def plan(name: str, topics: str, members: dict[str, Said], instances: dict[str, 
             topics=tuple(wanted.split()), user_data=assignor.user_data(claims, generation), generation=generation,
             owned=claims if assignor.cooperative else {}, instance_id=(instances or {}).get(member))
     return assignor.plan(said, {topic: int(count) for topic, count in (each.split(":") for each in topics.split())})
+
+
+def words(topic: str, *numbers: int) -> str:
+    return " ".join(f"{topic}-{number}" for number in numbers)
 
 
 def decided(**expected: str) -> Plan:
@@ -257,6 +263,30 @@ def test_a_previous_owner_that_can_neither_give_nor_take_is_passed_over_where_Ka
     members: dict[str, Said] = {"C0": ("u", "t-0", 3), "C1": ("t", "t-0 t-1 t-2 t-3", 4), "C2": ("t", "", 4)}
 
     assert plan("sticky", "t:4 u:1", members) == decided(C0="u-0", C1="t-2 t-3", C2="t-0 t-1")
+
+
+def test_a_join_over_which_Kafkas_leader_never_comes_to_an_end_ends_here_and_evenly() -> None:
+    members: dict[str, Said] = {
+        "C1": ("t", words("t", 0, 1, 2, 3, 4, 5, 6), 6), "C2": ("t", words("t", 9, 12, 15, 18, 21, 24, 27, 30), 6),
+        "C3": ("s", words("s", 0, 3, 4, 6), 6), "C4": "s t", "C5": ("s", words("s", 1, 2, 5), 6),
+        "C6": ("s t", words("t", 7, 10, 13, 16, 19, 22, 25, 28), 6),
+        "C7": ("t", words("t", 8, 11, 14, 17, 20, 23, 26, 29), 6)}
+    found = plan("sticky", "s:7 t:31", members)
+
+    assert {name: sum(map(len, share.values())) for name, share in found.items()} == {
+        "C1": 6, "C2": 7, "C3": 4, "C4": 6, "C5": 3, "C6": 6, "C7": 6}
+    assert sorted(number for share in found.values() for number in share.get("t", [])) == list(range(31))
+
+
+def test_moves_that_did_not_help_are_undone() -> None:
+    claims = Claims([Claim({"t": (0, 1, 2, 3)}, 1, 1), Claim({}, -1, -1)], {"t": 4})
+    loads = [4, 0]
+    balance = Balance(claims, loads, [4, 4], [Audience(["t"], [0, 1], loads)], {"t": {}})
+
+    assert balance.improve([("t", range(4))])
+    assert claims.owners == {"t": [1, 1, 0, 0]}
+    balance.undo()
+    assert claims.owners == {"t": [0, 0, 0, 0]}
 
 
 def test_a_member_without_topics_gets_partitions_if_its_id_is_the_first() -> None:
