@@ -31,6 +31,13 @@ class BrokerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     num_partitions: AtLeast1 = 1
     default_replication_factor: Annotated[int, Meta(ge=1, le=32767)] = 1
     message_max_bytes: AtLeast0 = 1048588
+    # Taken and checked, and without effect: there are no threads, segments or compression to set here.
+    group_coordinator_threads: AtLeast1 = 4
+    group_coordinator_append_linger_ms: Annotated[int, Meta(ge=-1, le=2**31 - 1)] = -1
+    group_coordinator_rebalance_protocols: tuple[Literal["classic", "consumer", "share", "streams"], ...] = (
+        "classic", "consumer")
+    offsets_topic_segment_bytes: AtLeast1 = 104857600
+    offsets_topic_compression_codec: AnyInt = 0
     # The consumer protocol (KIP-848): read and checked, so that a recorded broker's settings can be given as they are.
     group_consumer_session_timeout_ms: AtLeast1 = 45000
     group_consumer_min_session_timeout_ms: AtLeast1 = 45000

@@ -12,8 +12,9 @@ import msgspec
 
 from cluster.config import BadSetting, BrokerConfig, settings
 from scenarios.dialogue import Dialogue
-from scenarios.playing import BadStep, NotEmulated, Step, play, step_from
-from scenarios.reading import Document, Lines, plain
+from scenarios.playing import Await, BadStep, NotEmulated, Step, StillWaiting, play, step_from
+from scenarios.reading import BadFile, Document, Lines, plain
+from scenarios.verbs import Verb
 
 Protocol = Literal["classic", "consumer"]
 PLAIN = "plain"                                # the broker of a case that names none
@@ -21,6 +22,7 @@ PLAIN = "plain"                                # the broker of a case that names
 
 class Case(msgspec.Struct, frozen=True):
     name: str
+    line: int
     protocol: Protocol
     is_quirk: bool                             # an accident of the recorded broker that need not be copied
     broker: dict[str, Any]
@@ -64,7 +66,12 @@ def play_case(case: Case) -> Outcome:
 
 def play_file(path: str | Path, only: Protocol | None = None) -> Iterator[Outcome]:
     """Every case of a file, or only those of one protocol."""
-    return (play_case(case) for case in read(path) if only in (None, case.protocol))
+    for case in read(path):
+        if only in (None, case.protocol):
+            try:
+                yield play_case(case)
+            except ValueError as problem:      # a step that makes no sense where it stands, a topic that cannot be made
+                raise BadFile(Path(path), case.line, f"case {case.name}: {problem}") from None
 
 
 def _broker(document: Document, name: str, given: Any) -> dict[str, Any]:
@@ -93,8 +100,19 @@ def _case(document: Document, given: Any, brokers: dict[str, dict[str, Any]]) ->
              for step in document.sequence(written.get("steps"), written, f"case {name}: `steps`")]
     if not steps:
         raise document.bad(written, f"case {name} has no steps", "steps")
+    _check_names(document, written["steps"], name, [step for _, step in steps])
     protocol: Protocol = "consumer" if any(isinstance(step, NotEmulated) for _, step in steps) else "classic"
-    return Case(name, protocol, bool(written.get("quirk")), brokers.get(broker, {}), topics, steps)
+    return Case(name, written.line, protocol, bool(written.get("quirk")), brokers.get(broker, {}), topics, steps)
+
+
+def _check_names(document: Document, written: list[Lines], case: str, steps: list[Step]) -> None:
+    """Nobody can wait for what was never said."""
+    said: set[str] = set()
+    for line, step in zip(written, steps, strict=True):
+        if isinstance(step, Await | StillWaiting) and step.name not in said:
+            raise document.bad(line, f"case {case}: nothing was said before with async: {step.name}")
+        if isinstance(step, Verb) and step.name is not None:
+            said.add(step.name)
 
 
 def _step(document: Document, case: Lines, name: str, given: Any) -> tuple[dict[str, Any], Step]:

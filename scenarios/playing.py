@@ -1,10 +1,11 @@
 """The steps of a dialogue: what may stand in one, and what becomes of it when it is played."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from cluster.wire.codec import Refused
 from cluster.wire.log import FetchPartition, FetchRequest, FetchTopic
 from scenarios.dialogue import ASYNC_MS, NO_ANSWER, Call, Dialogue
 from scenarios.verbs import EMPTY_ID, SAID, Commit, Verb
@@ -12,11 +13,13 @@ from scenarios.verbs import EMPTY_ID, SAID, Commit, Verb
 EARLY_MS, LATE_MS = 100, 300                   # how far from its time an answer may come and still count as in time
 LATER = ("consumer_heartbeat", "consumer_describe")     # verbs of recordings that nothing here can play yet
 
+LONGEST_MS = 30 * 24 * 3_600_000                # a month: a mistyped number must not keep us for ever
+
 Later = Callable[[], Any]                      # an answer, once all names are known that may stand in it
 
 
 class WaitMs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    wait_ms: int
+    wait_ms: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_MS)]
 
 
 class Await(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,8 +96,12 @@ def play(dialogue: Dialogue, step: Step) -> Later:
 
 
 def _say(dialogue: Dialogue, verb: Verb) -> Later:
-    call = dialogue.send(verb.build(dialogue), member=verb.member,
-                         version=verb.VERSION if verb.version is None else verb.version, broker=verb.TO_BROKER)
+    version = verb.VERSION if verb.version is None else verb.version
+    try:
+        call = dialogue.send(verb.build(dialogue), member=verb.member, version=version, broker=verb.TO_BROKER)
+    except Refused as problem:                 # a real broker closes the connection on such a request
+        refused = str(problem)
+        return lambda: refused
     if verb.name is not None:
         dialogue.waiting[verb.name] = verb, call
         dialogue.wait(ASYNC_MS)

@@ -42,7 +42,7 @@ def conformance(files: tuple[Path, ...], only: Protocol | None, as_json: bool) -
         if quirks:
             click.echo(f"{quirks} quirks of the recorded broker, not counted")
         click.echo(f"{counted} cases, {differ} differ")
-    sys.exit(0 if counted and not differ else 1)
+    sys.exit(1 if differ else 0 if counted else 2)
 
 
 def _told(outcome: Outcome) -> str:
