@@ -60,6 +60,7 @@ class Balance:
                 self._audiences_of[rank].append(audience)
         self._came_from: dict[tuple[str, int], int] = {}    # a moved partition -> its owner before
         self._moved: dict[tuple[str, int, int], list[int]] = {}    # topic, from, to -> partitions, ascending
+        self._moves = 0
         self._takes_back = True
         self._odd = bool(claims.strays) or self._owed_to_strangers()
 
@@ -70,21 +71,21 @@ class Balance:
         the same rules: issue 4783). Ours stops taking back once the owners are what they were after an earlier sweep;
         every other move makes the loads more even, so that comes to an end.
         """
-        moved = False
+        before = self._moves
         seen: set[frozenset[tuple[str, int, int]]] = set()
         while self._sweep(visits):
-            moved = True
             now = frozenset((topic, number, self._owners[topic][number]) for topic, number in self._came_from)
             self._takes_back = self._takes_back and now not in seen
             seen.add(now)
-        return moved
+        return self._moves > before
 
     def undo(self) -> None:
         for (topic, number), rank in self._came_from.items():
             self._owners[topic][number] = rank
 
     def _sweep(self, visits: Visits) -> bool:
-        loads, moved = self._loads, False
+        """Look at each partition once. True if another sweep might find more."""
+        loads, before = self._loads, self._moves
         for topic, numbers in visits:
             owners, audience, previous = self._owners[topic], self._audience[topic], self._previous[topic]
             fair = loads[audience.least_loaded()] + 1
@@ -93,7 +94,7 @@ class Balance:
                 if load <= fair and number not in previous:
                     continue
                 taker = previous.get(number)
-                if taker is None or load <= loads[taker] + 1:
+                if taker is None or load <= loads[taker] + 1:    # the previous owner does not need it
                     if load <= fair:
                         continue
                     taker = audience.least_loaded()
@@ -101,8 +102,7 @@ class Balance:
                     return False
                 self._move(topic, number, taker)
                 fair = loads[audience.least_loaded()] + 1
-                moved = True
-        return moved
+        return self._moves > before
 
     def _move(self, topic: str, number: int, taker: int) -> None:
         """Give a partition to `taker`, or rather take back the move of another one that went the opposite way."""
@@ -113,6 +113,7 @@ class Balance:
             number = opposite[0]
         owner = owners[number]
         self._record(topic, number, owner, taker)
+        self._moves += 1
         owners[number] = taker
         loads[taker] += 1
         loads[owner] -= 1
