@@ -216,8 +216,6 @@ def _member(document: Document, members: Lines, where: str, name: str, before: l
 
 def _said(document: Document, members: Lines, what: str, assignor: Assignor, member: Member) -> bytes:
     """A member's subscription as it goes into JoinGroup. An eager member has let go of what it owns by then."""
-    if member.owned and member.generation < 0:
-        raise document.bad(members, f"{what}: to own something takes a `generation` of 0 or more")
     owned = member.field_owned if member.field_owned is not None else member.owned if assignor.cooperative else {}
     generation = member.generation if member.field_generation is None else member.field_generation
     user_data = None if member.no_userdata else assignor.user_data(member.owned, member.generation)

@@ -92,6 +92,12 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, list) else value
 
 
+def flow(value: Any) -> str:
+    """A value on one line, as it might stand in a file."""
+    text = str(yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True))
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
 def short(value: Any) -> str:
     """A value as it may stand in an error."""
     text = repr(value)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 import msgspec
-import yaml
 
 from scenarios.assignments import Outcome, play_case, read
-from scenarios.reading import BadFile
+from scenarios.reading import BadFile, flow
 
 
 @click.command()
@@ -18,8 +17,8 @@ def assignors(files: tuple[Path, ...], as_json: bool) -> None:
     """Play recordings of Kafka's partition assignors, and compare who gets what.
 
     Prints each difference as case, round, input, recorded and ours, then `N cases, M differ`. The assignors of the
-    server are not emulated: their cases are counted as skipped. An assignor of your own can be played by its name,
-    see docs/assignors.md. The exit code is 0 only if none differ and there was something to play.
+    server are not emulated: their cases are reported as skipped. An assignor of your own can be played by its name,
+    see docs/04-assignors.md. The exit code is 0 only if none differ and N > 0.
 
     \b
     Example:
@@ -39,13 +38,13 @@ def assignors(files: tuple[Path, ...], as_json: bool) -> None:
               "skipped": len(outcomes) - len(played), "open_rounds": sum(each.open_rounds for each in played),
               "open_as_recorded": sum(each.open_as_recorded for each in played)}
     click.echo(msgspec.json.encode(counts).decode() if as_json else _sum(counts))
-    sys.exit(0 if played and not counts["differ"] else 1)
+    sys.exit(1 if counts["differ"] else 0 if played else 2)
 
 
 def _told(outcome: Outcome) -> str:
     return "".join(
         f"{outcome.case}, round {each.round}: {each.what}\n"
-        f"  input     {_flow(each.input)}\n  recorded  {_flow(each.recorded)}\n  ours      {_flow(each.ours)}\n\n"
+        f"  input     {flow(each.input)}\n  recorded  {flow(each.recorded)}\n  ours      {flow(each.ours)}\n\n"
         for each in outcome.differences
     )
 
@@ -54,11 +53,7 @@ def _sum(counts: dict[str, int]) -> str:
     lines = []
     if counts["open_rounds"]:
         lines.append("In {open_rounds} rounds Kafka's hash order decides; {open_as_recorded} of ours are as recorded")
-    lines.append("{cases} cases, {differ} differ" + (", {skipped} skipped" if counts["skipped"] else ""))
+    if counts["skipped"]:
+        lines.append("{skipped} skipped: the assignors of the server are not emulated")
+    lines.append("{cases} cases, {differ} differ")
     return "\n".join(lines).format(**counts)
-
-
-def _flow(value: object) -> str:
-    """A value on one line, as it might stand in the file."""
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
-    return text.removesuffix("\n").removesuffix("\n...")

@@ -2,6 +2,7 @@
 
 import click
 
+from seesaw.assignors import assignors
 from seesaw.conformance import conformance
 from seesaw.table import table
 
@@ -12,5 +13,5 @@ def main() -> None:
     """An emulator of Kafka's consumer groups: brokers, coordinators and consumers that break as production breaks."""
 
 
-for _command in (conformance, table):
+for _command in (assignors, conformance, table):
     main.add_command(_command)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 import msgspec
-import yaml
 
 from scenarios.conformance import Outcome, Protocol, play_file
-from scenarios.reading import BadFile
+from scenarios.reading import BadFile, flow
 
 
 @click.command()
@@ -50,12 +49,6 @@ def _told(outcome: Outcome) -> str:
         return ""
     lines = [f"{outcome.case}{' (a quirk of the recorded broker, not counted)' if outcome.is_quirk else ''}"]
     for each in outcome.differences:
-        lines += [f"  request   {_flow(each.request)}", f"  recorded  {_flow(each.recorded)}",
-                  f"  ours      {_flow(each.ours)}"]
+        lines += [f"  request   {flow(each.request)}", f"  recorded  {flow(each.recorded)}",
+                  f"  ours      {flow(each.ours)}"]
     return "\n".join(lines) + "\n\n"
-
-
-def _flow(value: object) -> str:
-    """A value on one line, as it might stand in the file."""
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
-    return str(text).removesuffix("\n").removesuffix("\n...")

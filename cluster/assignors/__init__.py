@@ -1,4 +1,4 @@
-"""Who gets which partition: what the leader of a group decides. A plan is a function of members and topics, nothing else.
+"""Who gets which partition: what the leader of a group decides. A plan follows from members and topics alone.
 
 Every order that Kafka leaves to a hash map is ascending here (members by id, topics by name), so a plan is the same
 on every machine. An assignor of your own needs no change here and none at a broker: see `Assignor`.

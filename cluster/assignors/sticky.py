@@ -24,7 +24,7 @@ class Sticky:
     cooperative = False
 
     def user_data(self, owned: Partitions, generation: int) -> bytes | None:
-        return None if generation < 0 else write_assignment(owned, generation)
+        return write_assignment(owned, generation) if owned or generation >= 0 else None
 
     def plan(self, members: Mapping[str, Subscription], topics: Mapping[str, int]) -> Plan:
         names = {topic.encode("utf-8", "surrogatepass"): topic for topic in topics}

@@ -324,6 +324,6 @@ def test_cooperative_sticky_adds_its_generation_and_the_others_nothing() -> None
 
 
 def test_the_examples_of_the_documentation_are_true() -> None:
-    page = Path(__file__).parents[2] / "docs" / "assignors.md"
+    page = Path(__file__).parents[2] / "docs" / "04-assignors.md"
 
     assert doctest.testfile(str(page), module_relative=False).failed == 0
