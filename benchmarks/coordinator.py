@@ -41,7 +41,6 @@ GROUP = "billing"
 SETTINGS = {"offsets.topic.replication.factor": 1, "group.initial.rebalance.delay.ms": 0, "message.max.bytes": 64 << 20}
 PROTOCOLS = (JoinGroupRequestProtocol("range", Subscription(topics=("orders",)).encode()),)
 SHARE = Assignment(partitions={"orders": (0,)}).encode()
-KAFKA_MS = {1000: 55}                          # a real broker on a machine of this kind, for one such rebalance
 
 
 class Host:
@@ -167,6 +166,36 @@ def heartbeat(members: int, beats: int) -> dict[str, float]:
     return {"us": statistics.median(times) * 1e6}
 
 
+def parts_of_a_heartbeat(members: int) -> dict[str, float]:
+    """What a heartbeat is made of, each part alone, in microseconds."""
+    host, ids, generation = a_stable_group(members)
+    frames = [frame(HeartbeatRequest(GROUP, generation, member_id)) for member_id in ids]
+    envelopes = [decode(data) for data in frames]
+    inputs = [Received(envelope.source, envelope) for envelope in envelopes]
+    steps = [host.coordinator.step(host.now, each) for each in inputs]
+    answers = [effect.envelope for effects in steps for effect in effects if isinstance(effect, Send)]
+    events = [
+        Stamped(host.now, "c", 1, effect.event) for effects in steps for effect in effects if isinstance(effect, Emit)
+    ]
+    works: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
+        "decode": (decode, frames),
+        "step": (lambda each: host.coordinator.step(host.now, each), inputs),
+        "encode": (encode, answers),
+        "event": (host.encode_event, events),
+    }
+    return {name: _per_item(work, items) for name, (work, items) in works.items()}
+
+
+def _per_item(work: Callable[[Any], Any], items: list[Any]) -> float:
+    times = []
+    for _ in range(15):
+        begin = time.perf_counter()
+        for item in items:
+            work(item)
+        times.append((time.perf_counter() - begin) / len(items))
+    return statistics.median(times) * 1e6
+
+
 def memory(members: int) -> dict[str, float]:
     """What a process with a stable group of that size takes at most, all in all."""
     host, _, _ = a_stable_group(members)
@@ -174,12 +203,29 @@ def memory(members: int) -> dict[str, float]:
     return {"mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-CASES: dict[str, tuple[Callable[[], dict[str, float]], str, float, float]] = {
-    "rebalance of 100 members, ms": (lambda: rebalance(100, 9), "ms", 0, 0),
-    "rebalance of 1,000 members, ms": (lambda: rebalance(1000, 7), "ms", 150, 55),
-    "rebalance of 10,000 members, ms": (lambda: rebalance(10000, 3), "ms", 2000, 600),
-    "one heartbeat among 1,000 members, us": (lambda: heartbeat(1000, 20000), "us", 15, 8),
-    "10,000 members in memory, MiB": (lambda: memory(10000), "mib", 1024, 400),
+def bare(members: int) -> float:
+    """The floor under all this, in this run and on this machine, in ms: each message is encoded, kept in a dict and
+    decoded, and there is no protocol. What the protocol costs is a multiple of it."""
+    times = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        held: dict[str, bytes] = {}
+        for _ in range(2):
+            for number in range(members):
+                held[f"member-{number}"] = msgspec.msgpack.encode((number, "member"))
+            answers = [msgspec.msgpack.decode(data) for data in held.values()]
+        times.append(time.perf_counter() - begin)
+        assert len(answers) == members
+    return statistics.median(times) * 1e3
+
+
+Measure = Callable[[], dict[str, float]]
+CASES: dict[str, tuple[Measure, str, float, float, float]] = {  # what, in which unit, must, aim, a real broker's
+    "rebalance of 100 members, ms": (lambda: rebalance(100, 9), "ms", 0, 0, 13.6),
+    "rebalance of 1,000 members, ms": (lambda: rebalance(1000, 7), "ms", 150, 55, 57),
+    "rebalance of 10,000 members, ms": (lambda: rebalance(10000, 3), "ms", 2000, 600, 0),
+    "one heartbeat among 1,000 members, us": (lambda: heartbeat(1000, 20000), "us", 15, 8, 19),
+    "10,000 members in memory, MiB": (lambda: memory(10000), "mib", 1024, 400, 0),
 }
 
 
@@ -188,16 +234,35 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object for each figure")
     parser.add_argument("--only", default="", help="only the figures whose name contains this")
     arguments = parser.parse_args()
-    for name, (measure, unit, must, aim) in CASES.items():
+    floor = bare(1000)
+    if not arguments.json:
+        print(f"{'':45} {'here':>8} {'must':>8} {'aim':>8} {'x Kafka':>8} {'x bare loop':>12}")
+    for name, (measure, unit, must, aim, kafka) in CASES.items():
         if arguments.only not in name:
             continue
         figure = measure()[unit]
+        ratios = {
+            "kafka": figure / kafka if kafka else None,
+            "bare": figure / floor if name.startswith("rebalance of 1,") else None,
+        }
         if arguments.json:
-            print(json.dumps({"name": name, "figure": figure, "must": must, "aim": aim}))
+            print(json.dumps({"name": name, "figure": figure, "must": must, "aim": aim, **ratios}))
         else:
-            bounds = f"   must {must:g}, aim {aim:g}" if must else ""
-            print(f"{name:45} {figure:10.2f}{bounds}")
+            cells = [f"{figure:8.2f}", *(f"{bound:8g}" if bound else " " * 8 for bound in (must, aim))]
+            cells += [
+                " " * width if ratio is None else f"{ratio:{width}.2f}"
+                for ratio, width in zip(ratios.values(), (8, 12), strict=True)
+            ]
+            print(f"{name:45} {' '.join(cells)}")
         sys.stdout.flush()
+    if arguments.only in "heartbeat":
+        parts = parts_of_a_heartbeat(1000)
+        told = ", ".join(f"{name} {figure:.2f}" for name, figure in parts.items())
+        print(
+            json.dumps({"name": "parts of a heartbeat, us", **parts})
+            if arguments.json
+            else f"of a heartbeat, us: {told}"
+        )
 
 
 if __name__ == "__main__":
