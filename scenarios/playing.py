@@ -8,7 +8,8 @@ import msgspec
 from cluster.wire.codec import Refused
 from cluster.wire.log import FetchPartition, FetchRequest, FetchTopic
 from scenarios.dialogue import ASYNC_MS, NO_ANSWER, Call, Dialogue
-from scenarios.verbs import EMPTY_ID, SAID, Commit, Verb
+from scenarios.shown import EMPTY_ID
+from scenarios.verbs import SAID, Commit, Verb
 
 EARLY_MS, LATE_MS = 100, 300                   # how far from its time an answer may come and still count as in time
 LATER = ("consumer_heartbeat", "consumer_describe")     # verbs of recordings that nothing here can play yet

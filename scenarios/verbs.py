@@ -3,22 +3,28 @@
 The fields, defaults and versions are those of the recordings (see the top of tests/conformance/groups.yaml).
 """
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
-from cluster.primitives import Malformed
-from cluster.subscription import Assignment, Subscription
 from cluster.wire import groups as group_api
 from cluster.wire import log as log_api
 from cluster.wire import offsets as offset_api
 from cluster.wire.errors import Error
 from cluster.wire.fields import Message
 from scenarios.dialogue import Dialogue
-
-EMPTY_ID = "(empty id)"
-Numbers = dict[str, list[int]]                 # topic -> partitions
+from scenarios.shown import (
+    EMPTY_ID,
+    Numbers,
+    Wanted,
+    assignment_bytes,
+    assignment_shown,
+    errors_shown,
+    filled,
+    offsets_shown,
+    subscription_bytes,
+    subscription_shown,
+)
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do",
@@ -42,6 +48,11 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def show(self, dialogue: Dialogue, answer: Any) -> Any:
         return {"error": answer.error_code.name}
+
+
+def literal(dialogue: Dialogue, text: str) -> str:
+    """A `$name` is the id behind it; any other text is itself."""
+    return dialogue.id_of(text) if text.startswith("$") else text
 
 
 class InGroup(Verb, frozen=True, kw_only=True):
@@ -68,14 +79,6 @@ class InGroup(Verb, frozen=True, kw_only=True):
 
 
 # Members
-
-
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A subscription with all that it may say."""
-
-    topics: list[str]
-    owned: Numbers = {}
-    generation: int = -1
 
 
 class Join(InGroup, frozen=True, kw_only=True):
@@ -349,64 +352,6 @@ class DeleteTopic(Verb, frozen=True, kw_only=True):
 
     def show(self, dialogue: Dialogue, answer: log_api.DeleteTopicsResponse) -> Any:
         return {"error": answer.responses[0].error_code.name}
-
-
-# How things are written and shown
-
-
-def literal(dialogue: Dialogue, text: str) -> str:
-    """A `$name` is the id behind it; any other text is itself."""
-    return dialogue.id_of(text) if text.startswith("$") else text
-
-
-def subscription_bytes(wanted: str | list[str] | Wanted) -> bytes:
-    """Topics, or what a member wants and holds, in the bytes of the consumer protocol; text is these very bytes."""
-    if isinstance(wanted, str):
-        return wanted.encode()
-    if isinstance(wanted, list):
-        return Subscription(topics=tuple(wanted)).encode()
-    owned = {topic: tuple(numbers) for topic, numbers in wanted.owned.items()}
-    return Subscription(topics=tuple(wanted.topics), owned=owned, generation=wanted.generation).encode()
-
-
-def subscription_shown(data: bytes) -> str | list[str]:
-    try:
-        return list(Subscription.decode(data).topics)
-    except Malformed:
-        return data.decode(errors="replace")
-
-
-def assignment_bytes(share: str | Numbers) -> bytes:
-    if isinstance(share, str):
-        return share.encode()
-    return Assignment(partitions={topic: tuple(numbers) for topic, numbers in share.items()}).encode()
-
-
-def assignment_shown(data: bytes) -> str | Numbers:
-    try:
-        return {topic: list(numbers) for topic, numbers in Assignment.decode(data).partitions.items()}
-    except Malformed:
-        return data.decode(errors="replace")
-
-
-def errors_shown(topics: Any) -> dict[str, dict[int, str]]:
-    return {topic.name: {one.partition_index: one.error_code.name for one in topic.partitions} for topic in topics}
-
-
-def offsets_shown(topics: tuple[offset_api.OffsetFetchResponseTopic, ...]) -> dict[str, Any]:
-    return {topic.name: {
-        one.partition_index: [one.committed_offset, one.metadata] if one.error_code is Error.NONE
-        else [one.committed_offset, one.metadata, one.error_code.name]
-        for one in topic.partitions} for topic in topics}
-
-
-SHOWN_EMPTY = ("assignment", "members", "groups", "partitions")
-
-
-def filled(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer without its empty fields, but for those that say something by being empty."""
-    return {key: value for key, value in answer.items()
-            if key in SHOWN_EMPTY or value not in ("", None, False, [], {})}
 
 
 SAID: tuple[type[Verb], ...] = (Join, Sync, Heartbeat, Leave, Commit, Fetch, DeleteOffsets, Find, Describe, List,
