@@ -90,14 +90,17 @@ class Dialogue:
         self.world.tell("broker-1", START)
         self._warm_up(topics)
 
-    def _coordinator(self) -> GroupCoordinator:
-        return GroupCoordinator("coordinator-1", "broker-1", 1, self.config, Random(f"{self.seed}/coordinator-1"))
+    def _coordinator(self, incarnation: int = 0) -> GroupCoordinator:
+        return GroupCoordinator("coordinator-1", "broker-1", 1, self.config, Random(f"{self.seed}/coordinator-1"),
+                                incarnation)
 
     def restart_coordinator(self) -> None:
         """The coordinator's process dies; another one takes over, and knows what the log says."""
         self.seed += 1
-        self.coordinator = self._coordinator()
-        self.world.restart("coordinator-1", self.coordinator)
+        old = self.world.processes["coordinator-1"]
+        self.coordinator = self._coordinator(old.incarnation + 1)
+        self.world.close(old, "hand")
+        self.world.replace(old, self.coordinator)
         self.world.tell("broker-1", START)
 
     def _warm_up(self, topics: Mapping[str, int]) -> None:

@@ -38,8 +38,10 @@ GROUP_ALARMS = {"delay": On.DELAY_OVER, "join": On.JOIN_OVER, "sync": On.SYNC_OV
 
 
 class GroupCoordinator:
-    def __init__(self, name: str, broker: str, node_id: int, config: BrokerConfig, rng: Random) -> None:
+    def __init__(self, name: str, broker: str, node_id: int, config: BrokerConfig, rng: Random,
+                 incarnation: int = 0) -> None:
         self.name = name
+        self.incarnation = incarnation
         self.broker = broker
         self.node_id = node_id
         self.config = config
@@ -212,5 +214,5 @@ class GroupCoordinator:
         self.correlation_id += 1
         self.calls[self.correlation_id] = shard
         self.out.send(request(body, source=self.name, destination=self.broker, correlation_id=self.correlation_id,
-                              client_id=self.name))
+                              client_id=self.name, incarnation=self.incarnation))
         return self.correlation_id

@@ -1,12 +1,12 @@
 """Virtual time: machines, their messages and their timers, one event after the other, always in the same order.
 
 Time passes only from event to event. At one instant messages come before timers, as they came and as they were set, so
-a machine that was beaten just in time is not late. What machines emit goes to `observers`, stamped.
+a machine that was beaten just in time is not late. What machines emit goes to `observers`, stamped. A world's state is
+a function of its seed and of what was done to it; `hosts.py` has what can be done to hosts.
 """
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from itertools import count
 
 import msgspec
 
@@ -26,6 +26,8 @@ from cluster.machine import (
     TimerFired,
     Told,
 )
+from cluster.sim.network import FINE, Connection, Network
+from cluster.wire.apis import API_OF_RESPONSE
 from cluster.wire.codec import decode, encode
 
 START_MS = 1_704_067_200_000                   # 2024-01-01T00:00:00Z: virtual time lies in the past, but after 1970
@@ -52,42 +54,103 @@ class Timer(msgspec.Struct):
     queued_number: int
 
 
-class Host(msgspec.Struct):
-    """One machine and what belongs to it."""
+class Disk:
+    """What outlives a process: whatever its machine keeps in `kept`. `writes` grows with every write."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, object] = {}
+        self.writes = 0
+
+
+Birth = Callable[[int], Machine]               # incarnation -> the machine of a process that begins
+
+
+class Host(msgspec.Struct, eq=False):
+    """The unit of pause, crash and cut: the processes in it live and die together, and nothing comes between them."""
 
     name: str
+    node: str
+    disk: Disk
+    processes: list["Process"] = []
+    is_up: bool = True
+    is_silent: bool = False                    # its node is dead: nobody is told
+    is_paused: bool = False
+    backlog: list[tuple["Process", Input, Connection | None, int]] = []    # what came while it was paused
+    slow_ms: int = 0                           # how long a write takes
+    busy_until: int = 0                        # what a step did before is not done until then
+
+
+class Process(msgspec.Struct, eq=False):
+    """One incarnation of a machine."""
+
+    name: str
+    host: Host
     machine: Machine
-    place: str                                 # machines in one place (a broker and its coordinator) are never apart
+    birth: Birth | None
+    incarnation: int = 0
     timers: dict[str, Timer] = {}
     events: int = 0
+    is_alive: bool = True
+    peers: dict[str, None] = {}                # with whom it has a connection
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a step did on a slow disk, done at last."""
+
+    effects: list[Effect]
 
 
 class World:
-    def __init__(self, *, latency_ms: int = 1, through_codec: bool = True) -> None:
+    def __init__(self, *, seed: int = 0, latency_ms: int = 1, through_codec: bool = False) -> None:
         self.now = START_MS
-        self.latency_ms = latency_ms
+        self.seed = seed
+        self.network = Network(seed, latency_ms)
         self.through_codec = through_codec     # machines cannot tell: the transcript is the same
         self.hosts: dict[str, Host] = {}
+        self.processes: dict[str, Process] = {}
         self.observers: list[Callable[[Stamped], None]] = []
         self.listeners: list[Callable[[int, Envelope], None]] = []      # they see every message that is sent
-        self._queue: list[tuple[int, int, int, Host, Input]] = []
-        self._numbers = count()
+        self.held: list[tuple[Process, Process, Input, Connection | None]] = []    # what waits for a cut to heal
+        self.events = 0                        # those of the world itself
+        self._queue: list[tuple[int, int, int, Process, Input | Done, Connection | None]] = []
+        self._number = 0
 
-    def add(self, name: str, machine: Machine, place: str | None = None) -> None:
-        assert name not in self.hosts, name
-        self.hosts[name] = Host(name, machine, place or name)
+    # Building
 
-    def restart(self, name: str, machine: Machine) -> None:
-        """The process behind a name dies and another takes its place; its timers, and what was on its way, are gone."""
-        self.hosts[name] = Host(name, machine, self.hosts[name].place, events=self.hosts[name].events)
+    def add(self, name: str, machine: Machine | Birth, host: str | None = None, node: str | None = None) -> None:
+        """A process that runs a machine; or that makes one, and makes it again when its host is restarted."""
+        assert name not in self.processes, name
+        place = self.hosts.get(host or name)
+        if place is None:
+            place = self.hosts[host or name] = Host(host or name, node or host or name, Disk())
+        birth = None if hasattr(machine, "step") else machine
+        process = Process(name, place, machine(0) if birth is not None else machine, birth)  # type: ignore[operator,arg-type]
+        place.processes.append(process)
+        self.processes[name] = process
+
+    def replace(self, old: Process, machine: Machine) -> None:
+        """The process behind a name is over; another takes its place. Its timers and what was on its way are gone."""
+        old.is_alive = False
+        old.timers.clear()
+        process = Process(old.name, old.host, machine, old.birth, old.incarnation + 1, events=old.events)
+        old.host.processes[old.host.processes.index(old)] = process
+        self.processes[old.name] = process
 
     def tell(self, name: str, command: object) -> None:
-        """Give a command to a machine, now."""
-        self._step(self.hosts[name], Told(command))
+        """Give a command to a machine, now; if its host is paused, when it wakes up."""
+        self._arrive(self.processes[name], Told(command), None)
+
+    def emit(self, event: Event) -> None:
+        """Something that no machine can observe: what was done to the world."""
+        self.events += 1
+        self._observe(Stamped(self.now, "world", self.events, event))
+
+    # Running
 
     def run(self, until: int) -> None:
         """Let everything happen that is due until then, and be there."""
-        while self._queue and self._queue[0][0] <= until:
+        queue = self._queue
+        while queue and queue[0][0] <= until:
             self._next()
         self.now = max(self.now, until)
 
@@ -100,68 +163,169 @@ class World:
             self._next()
         return True
 
+    def step(self) -> bool:
+        """One event. False if nothing is left to happen."""
+        if self._queue:
+            self._next()
+        return bool(self._queue)
+
     def _next(self) -> None:
-        due, _, number, host, event = heappop(self._queue)
-        if self.hosts[host.name] is not host:
+        due, _, number, process, event, connection = heappop(self._queue)
+        if not process.is_alive or (connection is not None and not connection.is_open):
             return
         if isinstance(event, TimerFired):
-            timer = host.timers.get(event.name)
+            timer = process.timers.get(event.name)
             if timer is None or timer.queued_number != number:
                 return
             if timer.number != number:
-                self._queue_timer(host, event, timer)
+                self._queue_timer(process, event, timer)
                 return
-            del host.timers[event.name]
-        self.now = due
-        self._step(host, event)
+            if not process.host.is_paused:
+                del process.timers[event.name]
+        self.now = max(self.now, due)
+        if isinstance(event, Done):
+            self._carry_out(process, event.effects)
+        else:
+            self._arrive(process, event, connection, number)
 
-    def _step(self, host: Host, event: Input) -> None:
-        for effect in host.machine.step(self.now, event):
-            self._carry_out(host, effect)
+    def _arrive(self, process: Process, event: Input, connection: Connection | None, number: int = 0) -> None:
+        host = process.host
+        if host.is_paused:
+            host.backlog.append((process, event, connection, number))
+            return
+        if not process.is_alive:
+            return
+        writes = host.disk.writes
+        effects = process.machine.step(self.now, event)
+        if host.slow_ms or host.busy_until > self.now:
+            self._finish_later(process, effects, host.disk.writes > writes)
+        else:
+            self._carry_out(process, effects)
 
-    def _carry_out(self, host: Host, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            self._send(host, effect.envelope)
-        elif isinstance(effect, SetTimer):
-            self._set_timer(host, effect.name, max(effect.due, self.now))
-        elif isinstance(effect, Emit):
-            host.events += 1
-            stamped = Stamped(self.now, host.name, host.events, effect.event)
-            for observe in self.observers:
-                observe(stamped)
-        elif isinstance(effect, CancelTimer):
-            host.timers.pop(effect.name, None)
-        elif isinstance(effect, Disconnect) and effect.peer in self.hosts:
-            self._deliver(host, self.hosts[effect.peer], Disconnected(host.name))
+    def _finish_later(self, process: Process, effects: list[Effect], wrote: bool) -> None:
+        """On a slow disk what a step did is not done until its writes are; and nothing overtakes it."""
+        host = process.host
+        if wrote:
+            host.busy_until = max(host.busy_until, self.now + host.slow_ms)
+        if host.busy_until > self.now:
+            self.enqueue(host.busy_until, MESSAGE, process, Done(effects))
+        else:
+            self._carry_out(process, effects)
 
-    def _send(self, host: Host, envelope: Envelope) -> None:
-        """Nobody listens at an address that is not there: the sender finds its connection closed."""
+    def _carry_out(self, process: Process, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._send(process, effect.envelope)
+            elif isinstance(effect, SetTimer):
+                self._set_timer(process, effect.name, effect.due if effect.due > self.now else self.now)
+            elif isinstance(effect, Emit):
+                process.events += 1
+                self._observe(Stamped(self.now, process.name, process.events, effect.event))
+            elif isinstance(effect, CancelTimer):
+                process.timers.pop(effect.name, None)
+            elif isinstance(effect, Disconnect):
+                self.close(process, effect.peer)
+
+    def _observe(self, stamped: Stamped) -> None:
+        for observe in self.observers:
+            observe(stamped)
+
+    # Messages
+
+    def _send(self, sender: Process, envelope: Envelope) -> None:
+        """A request opens a connection if there is none. An answer goes back on the one its request came on, and to the
+        process that asked; if either is gone, it goes nowhere."""
         for listen in self.listeners:
             listen(self.now, envelope)
         if self.through_codec:
             envelope = decode(encode(envelope))
-        peer = self.hosts.get(envelope.destination)
-        if peer is None:
-            self._deliver(host, host, Disconnected(envelope.destination))
-        else:
-            self._deliver(host, peer, Received(host.name, envelope))
-
-    def _deliver(self, sender: Host, receiver: Host, event: Input) -> None:
-        due = self.now if sender.place == receiver.place else self.now + self.latency_ms
-        heappush(self._queue, (due, MESSAGE, next(self._numbers), receiver, event))
-
-    def _set_timer(self, host: Host, name: str, due: int) -> None:
-        number = next(self._numbers)
-        timer = host.timers.get(name)
-        if timer is None:
-            timer = host.timers[name] = Timer(due, number, due, number)
-        elif due >= timer.queued_due:
-            timer.due, timer.number = due, number
+        receiver = self.processes.get(envelope.destination)
+        is_answer = type(envelope.body) in API_OF_RESPONSE
+        if is_answer and (receiver is None or receiver.incarnation != envelope.incarnation):
             return
-        else:
-            timer.due, timer.number = due, number
-        self._queue_timer(host, TimerFired(name), timer)
+        if receiver is not None and receiver.host is sender.host:
+            self.enqueue(self.now, MESSAGE, receiver, Received(sender.name, envelope))
+            return
+        connection = self._connection(sender, envelope.destination, receiver, is_answer)
+        if connection is not None and receiver is not None:
+            self.deliver(sender, receiver, Received(sender.name, envelope), connection)
 
-    def _queue_timer(self, host: Host, event: TimerFired, timer: Timer) -> None:
+    def _connection(self, sender: Process, name: str, receiver: Process | None, is_answer: bool) -> Connection | None:
+        """The connection with whoever has that name. A successor of the one it was opened with knows nothing of it, and
+        closes it; so does a host where nobody listens. A silent one does nothing."""
+        key = (sender.name, name) if sender.name < name else (name, sender.name)
+        known = self.network.connections.get(key)
+        if known is not None and receiver in known.ends and sender in known.ends:
+            return known
+        if known is not None:
+            self._forget(key, known)
+        if is_answer:
+            return None
+        if known is not None or receiver is None or not (receiver.host.is_up or receiver.host.is_silent):
+            self.enqueue(self.now + self.network.latency_ms, MESSAGE, sender, Disconnected(name))
+            return None
+        connection = self.network.connections[key] = Connection((sender, receiver))
+        sender.peers[name] = receiver.peers[sender.name] = None
+        return connection
+
+    def deliver(self, sender: Process, receiver: Process, event: Input, connection: Connection | None) -> None:
+        """Put something on its way from process to process; behind whatever went that way before."""
+        source, target = sender.host, receiver.host
+        network = self.network
+        condition = network.conditions.get((source.name, target.name), FINE) if network.conditions else FINE
+        if target.is_silent:
+            return
+        if condition.is_cut:
+            self.held.append((sender, receiver, event, connection))
+            return
+        due = self.now + (network.latency_ms if condition is FINE else network.travel_ms(source.name, target.name))
+        if connection is not None and not condition.reordered_ms:
+            end = 0 if connection.ends[0] is receiver else 1
+            due = max(due, connection.arrivals[end])
+            connection.arrivals[end] = due
+        self.enqueue(due, MESSAGE, receiver, event, connection)
+        if condition is not FINE and network.comes_twice(source.name, target.name):
+            self.enqueue(due + network.travel_ms(source.name, target.name), MESSAGE, receiver, event, connection)
+
+    def close(self, process: Process, peer: str) -> None:
+        """One side closes: what was in flight is gone, and the other side feels it when it can."""
+        key = (process.name, peer) if process.name < peer else (peer, process.name)
+        connection = self.network.connections.get(key)
+        if connection is None:
+            return
+        connection.is_open = False
+        self._forget(key, connection)
+        other = self.processes.get(peer)
+        if other is not None and other in connection.ends:
+            self.deliver(process, other, Disconnected(process.name), None)
+
+    def _forget(self, key: tuple[str, str], connection: Connection) -> None:
+        del self.network.connections[key]
+        for process in connection.ends:
+            process.peers.pop(key[0] if process.name == key[1] else key[1], None)
+
+    def enqueue(self, due: int, kind: int, process: Process, event: Input | Done,
+                connection: Connection | None = None) -> None:
+        self._number += 1
+        heappush(self._queue, (due, kind, self._number, process, event, connection))
+
+    # Timers
+
+    def _set_timer(self, process: Process, name: str, due: int) -> None:
+        self._number += 1
+        timer = process.timers.get(name)
+        if timer is None:
+            timer = process.timers[name] = Timer(due, self._number, due, self._number)
+        else:
+            timer.due, timer.number = due, self._number
+            if due >= timer.queued_due:
+                return
+        self._queue_timer(process, TimerFired(name), timer)
+
+    def requeue_timer(self, process: Process, event: TimerFired, number: int) -> None:
+        """A timer that came due while its host was paused fires now, unless somebody moves it before."""
+        heappush(self._queue, (self.now, TIMER, number, process, event, None))
+
+    def _queue_timer(self, process: Process, event: TimerFired, timer: Timer) -> None:
         timer.queued_due, timer.queued_number = timer.due, timer.number
-        heappush(self._queue, (timer.due, TIMER, timer.number, host, event))
+        heappush(self._queue, (timer.due, TIMER, timer.number, process, event, None))

@@ -95,8 +95,8 @@ class Stage:
         self.watch()
 
     def watch(self) -> None:
-        host = self.dialogue.world.hosts["coordinator-1"]
-        host.machine = Witness(self.dialogue.coordinator, self.begin, self.printed.append)
+        process = self.dialogue.world.processes["coordinator-1"]
+        process.machine = Witness(self.dialogue.coordinator, self.begin, self.printed.append)
 
     def say(self, verb: str, words: list[str]) -> None:
         """A verb of dialogues: `join a session_ms=1500`."""

@@ -16,6 +16,7 @@ ALLOWED = {
     "heapq",
     "itertools",
     "msgspec",
+    "pickle",
     "random",
     "re",
     "struct",
@@ -91,3 +92,8 @@ def test_tests_do_not_sleep() -> None:
             assert "time.sleep" not in set(imports(path)), path
             calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)]
             assert [node.lineno for node in calls if node.attr == "sleep"] == [], path
+
+
+def test_only_snapshots_are_pickled() -> None:
+    """What a world was is kept in memory; no message, record or file ever goes through pickle."""
+    assert [path.name for path in CLUSTER if "pickle" in set(imports(path))] == ["snapshot.py"]

@@ -125,15 +125,18 @@ def test_nobody_at_an_address_closes_the_connection() -> None:
     world, a, _ = a_world()
     world.tell("a", [beat("nobody")])
     world.run(due(10))
-    assert a.felt == [(0, Disconnected("nobody"))]
+    assert a.felt == [(5, Disconnected("nobody"))]
 
 
 def test_closing_a_connection_is_felt_at_the_other_end() -> None:
     world, a, b = a_world()
-    world.tell("a", [Disconnect("b"), Disconnect("nobody")])
+    world.tell("a", [beat(), Disconnect("b"), Disconnect("nobody")])
     world.run(due(10))
-    assert b.felt == [(5, Disconnected("a"))]
+    assert b.felt == [(5, Disconnected("a"))], "and what was in flight is gone"
     assert a.felt == []
+    world.tell("a", [Disconnect("b")])
+    world.run(due(20))
+    assert len(b.felt) == 1, "there is no connection to close any more"
 
 
 def test_a_process_that_was_restarted_feels_nothing_of_its_predecessor() -> None:
@@ -141,7 +144,7 @@ def test_a_process_that_was_restarted_feels_nothing_of_its_predecessor() -> None
     world.tell("b", [SetTimer("old", due(10))])
     world.tell("a", [beat()])
     again = Puppet()
-    world.restart("b", again)
+    world.replace(world.processes["b"], again)
     world.run(due(100))
     assert (b.felt, again.felt) == ([], [])
 
