@@ -4,7 +4,7 @@ A machine emits an event; its host stamps it with the instant of the step, its o
 in the protocol ever reads one: checks, transcripts, stories, reports and Spark do.
 """
 
-from typing import dataclass_transform
+from typing import Any, dataclass_transform
 
 import msgspec
 
@@ -168,7 +168,7 @@ class WriteFailed(Event):
     error: str
 
 
-# The broker.
+# Brokers and the controller.
 
 
 class TopicCreated(Event):
@@ -186,10 +186,287 @@ class TopicDeleted(Event):
 
 
 class LeaderElected(Event):
+    """The controller chose a leader; -1: there is none. `unclean`: from outside the in-sync replicas."""
+
     topic: str
     partition: int
     leader: int
     epoch: int
+    isr: tuple[int, ...] = ()
+    unclean: bool = False
+
+
+class IsrChanged(Event):
+    """The set of in-sync replicas changed, the leader did not."""
+
+    topic: str
+    partition: int
+    isr: tuple[int, ...]
+    epoch: int                                 # of the leader
+
+
+class BrokerRegistered(Event):
+    broker: int
+    broker_epoch: int
+
+
+class BrokerFenced(Event):
+    """The controller counts a broker as gone. `cause`: session expired, shutting down, restarted."""
+
+    broker: int
+    cause: str
+
+
+class BrokerUnfenced(Event):
+    broker: int
+
+
+class RecordsAppended(Event):
+    """A leader took records into its log."""
+
+    topic: str
+    partition: int
+    epoch: int
+    base_offset: int
+    count: int
+    producer_id: int = -1
+    base_sequence: int = -1
+
+
+class HighWatermarkMoved(Event):
+    """A leader knows that everything below this is on all in-sync replicas."""
+
+    topic: str
+    partition: int
+    epoch: int
+    high_watermark: int
+
+
+class LogTruncated(Event):
+    """A follower threw away the end of its log, because the leader's is another."""
+
+    topic: str
+    partition: int
+    epoch: int
+    to_offset: int
+    records: int
+
+
+class LogCompacted(Event):
+    topic: str
+    partition: int
+    before: int                                # records
+    after: int
+
+
+class RecordsLeft(Event):
+    """Read at the end of a run: what a partition holds, batch by batch."""
+
+    topic: str
+    partition: int
+    base_offset: int
+    count: int
+    producer_id: int = -1
+    base_sequence: int = -1
+
+
+# Producers.
+
+
+class RecordsAcked(Event):
+    """The producer was told that its records are written, as its acks promise."""
+
+    topic: str
+    partition: int
+    base_offset: int                           # -1: acks=0 does not say
+    count: int
+    producer_id: int
+    base_sequence: int
+    acks: str
+
+
+class RecordsGivenUp(Event):
+    """The producer does not try any more. If `definite`, they are not in the log; else they may be."""
+
+    topic: str
+    partition: int
+    count: int
+    producer_id: int
+    base_sequence: int
+    error: str
+    definite: bool
+
+
+# Consumers.
+
+
+class CoordinatorFound(Event):
+    group_id: str
+    node: int
+
+
+class CoordinatorLost(Event):
+    group_id: str
+    cause: str
+
+
+class JoinStarted(Event):
+    group_id: str
+    member_id: str
+    reason: str = ""
+
+
+class Joined(Event):
+    """The answer to a join: this member is in that generation."""
+
+    group_id: str
+    member_id: str
+    generation: int
+    leads: bool
+    protocol: str
+
+
+class PlanMade(Event):
+    """The leader ran the assignor: member id -> topic -> partitions."""
+
+    group_id: str
+    generation: int
+    assignor: str
+    plan: dict[str, dict[str, tuple[int, ...]]]
+
+
+class PartitionsAssigned(Event):
+    """`partitions`: what was added; `owned`: all that the member has now."""
+
+    group_id: str
+    member_id: str
+    generation: int
+    partitions: dict[str, tuple[int, ...]]
+    owned: dict[str, tuple[int, ...]]
+
+
+class PartitionsRevoked(Event):
+    group_id: str
+    member_id: str
+    generation: int
+    partitions: dict[str, tuple[int, ...]]
+
+
+class PartitionsLost(Event):
+    """They belong to somebody else already."""
+
+    group_id: str
+    member_id: str
+    partitions: dict[str, tuple[int, ...]]
+
+
+class PositionSet(Event):
+    """Where a member begins to read. `how`: committed, earliest, latest, truncated."""
+
+    group_id: str
+    member_id: str
+    topic: str
+    partition: int
+    offset: int
+    how: str
+
+
+class RecordsProcessed(Event):
+    """The application is done with these records: `first_offset` to `last_offset`, both included."""
+
+    group_id: str
+    member_id: str
+    generation: int
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    count: int
+
+
+class CommitAnswered(Event):
+    """`error` is NONE, a Kafka error, or what the client said without asking."""
+
+    group_id: str
+    member_id: str
+    error: str
+    offsets: dict[str, dict[int, int]] = {}
+
+
+class PollIntervalExceeded(Event):
+    """The application did not poll for max.poll.interval.ms: the client leaves by itself."""
+
+    group_id: str
+    member_id: str
+
+
+class MemberLeft(Event):
+    """The client sent LeaveGroup, or would have, were it not static. `cause`: closed, unsubscribed, poll interval."""
+
+    group_id: str
+    member_id: str
+    cause: str
+
+
+class ConsumerFailed(Event):
+    """An error that the application must deal with; the consumer does not go on."""
+
+    group_id: str
+    member_id: str
+    error: str
+
+
+# What was done to the world.
+
+
+class FaultBegan(Event):
+    """`how`: signal, withheld, simulated. Everything that breaks something has a beginning and an end."""
+
+    fault: int
+    what: str                                  # pause, crash, cut, delay, loss, ...
+    who: str                                   # the host, or `a -> b`
+    target: str = ""                           # the role it was aimed at
+    how: str = "simulated"
+    detail: dict[str, Any] = {}
+
+
+class FaultEnded(Event):
+    fault: int
+
+
+class ProcessStarted(Event):
+    name: str
+    incarnation: int
+
+
+class ProcessDied(Event):
+    name: str
+    incarnation: int
+
+
+class RequestSent(Event):
+    """The journal of messages: a host saw a request leave. `size` in bytes, where it is known."""
+
+    destination: str
+    api: str
+    version: int
+    correlation_id: int
+    size: int = 0
+
+
+class ResponseArrived(Event):
+    source: str
+    api: str
+    correlation_id: int
+    error: str = "NONE"
+
+
+class RequestGivenUp(Event):
+    """A client closed the connection because nothing came back in time."""
+
+    destination: str
+    api: str
+    correlation_id: int
 
 
 # Any machine.

@@ -30,14 +30,14 @@ class Load:
     def take(self, data: PartitionData) -> bool:
         """Replay what was fetched. True at the end of the log. Raises Malformed if it cannot be read."""
         for batch in data.records:
-            for offset, record in enumerate(batch.records, batch.base_offset):
+            for offset, record in batch.numbered():
                 if offset < self.position:
                     continue
                 stored = decode(record)
                 self.records += 1
                 if stored is not None:
                     self._replay(offset, stored)
-            self.position = max(self.position, batch.base_offset + len(batch.records))
+            self.position = max(self.position, batch.next_offset())
         self.commit(data.high_watermark)
         return not data.records
 

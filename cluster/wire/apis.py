@@ -5,13 +5,14 @@ from enum import IntEnum
 import msgspec
 
 from cluster.machine import Envelope
-from cluster.wire import groups, log, offsets
+from cluster.wire import control, groups, log, offsets
 from cluster.wire.fields import Message
 
 
 class ApiKey(IntEnum):
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
     OFFSET_COMMIT = 8
     OFFSET_FETCH = 9
@@ -24,9 +25,14 @@ class ApiKey(IntEnum):
     LIST_GROUPS = 16
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
+    OFFSET_FOR_LEADER_EPOCH = 23
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
     OFFSET_DELETE = 47
+    ALTER_PARTITION = 56
+    BROKER_REGISTRATION = 62
+    BROKER_HEARTBEAT = 63
     METADATA_CHANGED = 10001                # ours: from a broker to its own coordinator
 
 
@@ -44,6 +50,7 @@ APIS: dict[int, Api] = {
     for api in (
         Api(ApiKey.PRODUCE, "Produce", 9, 9, log.ProduceRequest, log.ProduceResponse),
         Api(ApiKey.FETCH, "Fetch", 12, 12, log.FetchRequest, log.FetchResponse),
+        Api(ApiKey.LIST_OFFSETS, "ListOffsets", 7, 7, log.ListOffsetsRequest, log.ListOffsetsResponse),
         Api(ApiKey.METADATA, "Metadata", 9, 9, log.MetadataRequest, log.MetadataResponse),
         Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 1, 9, offsets.OffsetCommitRequest, offsets.OffsetCommitResponse),
         Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 9, offsets.OffsetFetchRequest, offsets.OffsetFetchResponse),
@@ -58,10 +65,19 @@ APIS: dict[int, Api] = {
         Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, groups.ListGroupsRequest, groups.ListGroupsResponse),
         Api(ApiKey.CREATE_TOPICS, "CreateTopics", 7, 7, log.CreateTopicsRequest, log.CreateTopicsResponse),
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 5, 5, log.DeleteTopicsRequest, log.DeleteTopicsResponse),
+        Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 4, 4,
+            log.OffsetForLeaderEpochRequest, log.OffsetForLeaderEpochResponse),
         Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 3, 3,
             log.CreatePartitionsRequest, log.CreatePartitionsResponse),
         Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, groups.DeleteGroupsRequest, groups.DeleteGroupsResponse),
         Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse),
+        Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 2, 2, control.ElectLeadersRequest, control.ElectLeadersResponse),
+        Api(ApiKey.ALTER_PARTITION, "AlterPartition", 3, 3,
+            control.AlterPartitionRequest, control.AlterPartitionResponse),
+        Api(ApiKey.BROKER_REGISTRATION, "BrokerRegistration", 4, 4,
+            control.BrokerRegistrationRequest, control.BrokerRegistrationResponse),
+        Api(ApiKey.BROKER_HEARTBEAT, "BrokerHeartbeat", 1, 1,
+            control.BrokerHeartbeatRequest, control.BrokerHeartbeatResponse),
         Api(ApiKey.METADATA_CHANGED, "MetadataChanged", 0, 0, log.MetadataChanged, None),
     )
 }

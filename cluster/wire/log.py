@@ -4,6 +4,8 @@ Records travel as structs, not as Kafka's packed batches. `leader_epoch` in Prod
 coordinator is a client of its own broker's log, and these two are what Kafka gives it by a call inside the process.
 """
 
+from collections.abc import Iterable
+
 from cluster.wire.errors import Error
 from cluster.wire.fields import Int16, Int32, Int64, Message, Text
 
@@ -15,17 +17,33 @@ class Record(Message):
 
 
 class RecordBatch(Message):
-    """Records with consecutive offsets, written under one leader."""
+    """Records with consecutive offsets, written under one leader, perhaps by an idempotent producer. Compaction leaves
+    gaps: then `offsets` says which are left, and `last_offset` where the batch ended."""
 
     base_offset: Int64
     leader_epoch: Int32
     records: tuple[Record, ...]
+    producer_id: Int64 = -1
+    base_sequence: Int32 = -1
+    offsets: tuple[Int64, ...] | None = None
+    last_offset: Int64 = -1
+
+    def next_offset(self) -> int:
+        return (self.base_offset + len(self.records)) if self.offsets is None else self.last_offset + 1
+
+    def numbered(self) -> Iterable[tuple[int, Record]]:
+        """The records with their offsets."""
+        if self.offsets is None:
+            return enumerate(self.records, self.base_offset)
+        return zip(self.offsets, self.records, strict=True)
 
 
 class PartitionProduceData(Message):
     index: Int32
     records: tuple[Record, ...]
     leader_epoch: Int32 = -1                                    # a coordinator's write is good for this epoch only
+    producer_id: Int64 = -1                                     # an idempotent producer numbers its records
+    base_sequence: Int32 = -1
 
 
 class TopicProduceData(Message):
@@ -59,6 +77,7 @@ class FetchPartition(Message):
     fetch_offset: Int64
     current_leader_epoch: Int32 = -1
     partition_max_bytes: Int32 = 1048576
+    last_fetched_epoch: Int32 = -1                              # a follower says how its log ends
 
 
 class FetchTopic(Message):
@@ -67,9 +86,19 @@ class FetchTopic(Message):
 
 
 class FetchRequest(Message):
+    """`replica_id`: -1 a consumer, -2 somebody who reads to the end of the log, else the broker that follows."""
+
     topics: tuple[FetchTopic, ...]
-    replica_id: Int32 = -1                                      # -1 a consumer; -2 reads to the end of the log
+    replica_id: Int32 = -1
+    replica_epoch: Int64 = -1
+    max_wait_ms: Int32 = 0
+    min_bytes: Int32 = 1
     max_bytes: Int32 = 52428800
+
+
+class EpochEndOffset(Message):
+    epoch: Int32
+    end_offset: Int64
 
 
 class PartitionData(Message):
@@ -78,6 +107,7 @@ class PartitionData(Message):
     high_watermark: Int64 = -1
     log_start_offset: Int64 = -1
     records: tuple[RecordBatch, ...] = ()
+    diverging_epoch: EpochEndOffset | None = None               # where the leader's history ends that the follower had
 
 
 class FetchableTopicResponse(Message):
@@ -87,6 +117,71 @@ class FetchableTopicResponse(Message):
 
 class FetchResponse(Message):
     responses: tuple[FetchableTopicResponse, ...]
+
+
+class ListOffsetsPartition(Message):
+    partition_index: Int32
+    timestamp: Int64                                            # -1 the end, -2 the beginning
+    current_leader_epoch: Int32 = -1
+
+
+class ListOffsetsTopic(Message):
+    name: Text
+    partitions: tuple[ListOffsetsPartition, ...]
+
+
+class ListOffsetsRequest(Message):
+    topics: tuple[ListOffsetsTopic, ...]
+    replica_id: Int32 = -1
+
+
+class ListOffsetsPartitionResponse(Message):
+    partition_index: Int32
+    error_code: Error = Error.NONE
+    timestamp: Int64 = -1
+    offset: Int64 = -1
+    leader_epoch: Int32 = -1
+
+
+class ListOffsetsTopicResponse(Message):
+    name: Text
+    partitions: tuple[ListOffsetsPartitionResponse, ...]
+
+
+class ListOffsetsResponse(Message):
+    topics: tuple[ListOffsetsTopicResponse, ...]
+
+
+class OffsetForLeaderPartition(Message):
+    partition: Int32
+    leader_epoch: Int32                                         # whose end is asked for
+    current_leader_epoch: Int32 = -1
+
+
+class OffsetForLeaderTopic(Message):
+    topic: Text
+    partitions: tuple[OffsetForLeaderPartition, ...]
+
+
+class OffsetForLeaderEpochRequest(Message):
+    topics: tuple[OffsetForLeaderTopic, ...]
+    replica_id: Int32 = -1
+
+
+class EpochEndOffsetResponse(Message):
+    partition: Int32
+    error_code: Error = Error.NONE
+    leader_epoch: Int32 = -1
+    end_offset: Int64 = -1
+
+
+class OffsetForLeaderTopicResult(Message):
+    topic: Text
+    partitions: tuple[EpochEndOffsetResponse, ...]
+
+
+class OffsetForLeaderEpochResponse(Message):
+    topics: tuple[OffsetForLeaderTopicResult, ...]
 
 
 class MetadataRequest(Message):
