@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 
 from cluster.broker.broker import START, Broker
-from cluster.config import BrokerConfig, settings
+from cluster.broker.controller import Controller
+from cluster.broker.storage import MemoryDisk
+from cluster.config import BrokerConfig, ControllerConfig, settings
 from cluster.coordinator.coordinator import GroupCoordinator
 from cluster.machine import Emit, Envelope, Received, Send, SetTimer, TimerFired, Told
 from cluster.sim.world import START_MS, Stamped
@@ -48,22 +50,25 @@ class Host:
 
     def __init__(self) -> None:
         config = settings(BrokerConfig, SETTINGS)
-        self.broker = Broker("broker-1", "coordinator-1", 1, config)
         self.coordinator = GroupCoordinator("coordinator-1", "broker-1", 1, config, Random(1))
+        self.machines = {"controller": Controller("controller", ControllerConfig(), MemoryDisk()),
+                         "broker-1": Broker("broker-1", "coordinator-1", 1, config, MemoryDisk()),
+                         "coordinator-1": self.coordinator}
         self.now = START_MS
         self.answers: list[bytes] = []
         self.timers: dict[str, int] = {}
         self.events = 0
         self.event_bytes = 0
         self.encode_event = msgspec.msgpack.Encoder().encode
-        self._carry_out("broker-1", self.broker.step(self.now, Told(START)))
+        for name in ("controller", "broker-1"):
+            self._carry_out(name, self.machines[name].step(self.now, Told(START)))
         for _ in range(2):
             self.deliver(frame(FindCoordinatorRequest(coordinator_keys=(GROUP,)), "broker-1"))
         self.heard()
 
     def deliver(self, data: bytes) -> None:
         envelope = decode(data)
-        machine = self.coordinator if envelope.destination == "coordinator-1" else self.broker
+        machine = self.machines[envelope.destination]
         self._carry_out(envelope.destination, machine.step(self.now, Received(envelope.source, envelope)))
 
     def fire(self, prefix: str) -> None:
@@ -77,7 +82,7 @@ class Host:
         for effect in effects:
             if isinstance(effect, Send):
                 data = encode(effect.envelope)
-                if effect.to in ("broker-1", "coordinator-1"):
+                if effect.to in self.machines:
                     self.deliver(data)
                 else:
                     self.answers.append(data)

@@ -221,6 +221,12 @@ class BrokerUnfenced(Event):
     broker: int
 
 
+class BrokerStopped(Event):
+    """A broker that was told to stop leads nothing any more, and everybody knows: its process may end."""
+
+    broker: int
+
+
 class RecordsAppended(Event):
     """A leader took records into its log."""
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import msgspec
 
-from cluster.broker.broker import START, Broker
-from cluster.config import BrokerConfig, settings
+from cluster.broker import controller
+from cluster.broker.broker import INTRODUCE, START, Broker
+from cluster.broker.controller import Controller
+from cluster.broker.storage import MemoryDisk
+from cluster.config import BrokerConfig, ControllerConfig, settings
 from cluster.coordinator.coordinator import GroupCoordinator
 from cluster.machine import Effect, Envelope, Input, Received, Send, Told
 from cluster.sim.world import World
@@ -25,7 +28,8 @@ from cluster.wire.log import CreatableTopic, CreateTopicsRequest, CreateTopicsRe
 PATIENCE_MS = 600_000                          # an answer that does not come in this time does not come
 ASYNC_MS = 100                                 # what passes after a step whose answer is not waited for
 NO_ANSWER = "no answer"
-ALONE = {"offsets.topic.replication.factor": 1}    # there is one broker
+ALONE = {"offsets.topic.replication.factor": 1, "broker.heartbeat.interval.ms": PATIENCE_MS,
+         "replica.fetch.wait.max.ms": PATIENCE_MS}     # there is one broker: nobody doubts that it is alive
 
 
 class Call(msgspec.Struct, eq=False):
@@ -77,9 +81,12 @@ class Dialogue:
         self.config = settings(BrokerConfig, {**ALONE, **config})
         self.seed = seed
         self.world = World(through_codec=through_codec)
-        self.broker = broker("broker-1", "coordinator-1", 1, self.config)
+        disk = MemoryDisk()
+        self.controller = Controller("controller", ControllerConfig(broker_session_timeout_ms=2**31 - 1), disk)
+        self.broker = broker("broker-1", "coordinator-1", 1, self.config, disk)
         self.coordinator = self._coordinator()
         self.hand = Hand(self._heard)
+        self.world.add("controller", self.controller, "node-1", disk=disk)
         self.world.add("broker-1", self.broker, "node-1")
         self.world.add("coordinator-1", self.coordinator, "node-1")
         self.world.add("hand", self.hand)
@@ -87,7 +94,9 @@ class Dialogue:
         self.names: dict[str, str] = {}        # id -> the name it goes by
         self.groups: dict[str, None] = {"main": None}
         self.waiting: dict[str, tuple[Any, Call]] = {}
+        self.world.tell("controller", controller.START)
         self.world.tell("broker-1", START)
+        self.world.run_until(lambda: self.broker.image.is_active(1), self.world.now + PATIENCE_MS)
         self._warm_up(topics)
 
     def _coordinator(self, incarnation: int = 0) -> GroupCoordinator:
@@ -101,7 +110,7 @@ class Dialogue:
         self.coordinator = self._coordinator(old.incarnation + 1)
         self.world.close(old, "hand")
         self.world.replace(old, self.coordinator)
-        self.world.tell("broker-1", START)
+        self.world.tell("broker-1", INTRODUCE)
 
     def _warm_up(self, topics: Mapping[str, int]) -> None:
         """As a recording finds its broker: the topics are there, and so is the offsets topic, since somebody asked."""

@@ -131,7 +131,7 @@ def _answer(dialogue: Dialogue, verb: Verb, call: Call) -> Any:
 def _placement(dialogue: Dialogue, groups: list[str]) -> dict[str, int]:
     """The partition of __consumer_offsets whose log grows when a group commits."""
     found: dict[str, int] = {}
-    topic = next(name for name in dialogue.broker.topics.partitions if not name.startswith("__"))
+    topic = next(name for name in dialogue.broker.image.topics if not name.startswith("__"))
     for group in groups:
         before = _ends(dialogue)
         dialogue.wait_for(dialogue.send(Commit(group=group, offsets={topic: {0: 0}}).build(dialogue)))

@@ -1,213 +1,312 @@
-"""The Broker machine, alone in its cluster: it keeps the logs, knows the topics, and is its own controller.
+"""The Broker machine: it keeps logs, leads some partitions, follows the leaders of others, and tells everybody who does
+what.
 
-Every partition has one replica, here; so a record is committed when it is written.
+What it knows of the cluster it has from the controller's log, and only from there; so two brokers may disagree for a
+moment, and epochs tell who is right. Its rooms: `citizen` (the controller), `following`, `writing`, `reading`,
+`feeding` (followers), `insync`. What changes in a step is answered at its end.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from cluster.broker.log import Log, MemoryStorage, Storage, size_of
-from cluster.broker.topics import MAX_PARTITIONS, OFFSETS_TOPIC, Topics, legal_name
+from cluster.broker import citizen, following, insync, reading, writing
+from cluster.broker.changes import Changes
+from cluster.broker.citizen import Citizen
+from cluster.broker.feeding import Feeding
+from cluster.broker.following import Following
+from cluster.broker.image import (
+    OFFSETS_TOPIC,
+    BrokerChanged,
+    Change,
+    PartitionChanged,
+    PartitionState,
+    TopicGone,
+    TopicMade,
+)
+from cluster.broker.insync import InSync
+from cluster.broker.log import Log
+from cluster.broker.partition import Partition, Partitions
+from cluster.broker.reading import Reading
+from cluster.broker.storage import Disk
+from cluster.broker.writing import Writing
 from cluster.config import BrokerConfig
-from cluster.events import Event, LeaderElected, RequestRefused, TopicCreated, TopicDeleted, TopicGrown
+from cluster.events import BrokerStopped, LogCompacted, RecordsLeft, RequestRefused
 from cluster.java import partition_for
-from cluster.machine import Disconnect, Effect, Emit, Envelope, Input, Received, Send, Told
-from cluster.wire.apis import request, response
+from cluster.machine import Disconnected, Effect, Envelope, Input, Received, TimerFired, Told
+from cluster.outbox import Outbox
+from cluster.wire import control
+from cluster.wire.apis import request
 from cluster.wire.errors import Error
 from cluster.wire.fields import Message
 from cluster.wire.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from cluster.wire.log import (
+    CreatableTopic,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    FetchableTopicResponse,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
     MetadataChanged,
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
-    PartitionData,
-    PartitionProduceData,
-    PartitionProduceResponse,
+    OffsetForLeaderEpochRequest,
     ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
-    TopicResult,
 )
 
 PORT = 9092
-START = "start"                                # what a broker is told when its process begins
+START, STOP = "start", "stop"                  # what a broker is told: begin; hand over what you lead, and end;
+INTRODUCE, READ_BACK = "introduce", "read back"    # tell your coordinator what there is; tell what your logs hold
+CLEAN = "clean"
+FORWARDED = (CreateTopicsRequest, CreatePartitionsRequest, DeleteTopicsRequest, control.ElectLeadersRequest)
+RELAYED = (CreateTopicsResponse, CreatePartitionsResponse, DeleteTopicsResponse, control.ElectLeadersResponse)
 
 
 class Broker:
-    def __init__(self, name: str, coordinator: str, node_id: int, config: BrokerConfig,
-                 storage: Callable[[], Storage] = MemoryStorage) -> None:
+    def __init__(self, name: str, coordinator: str, node_id: int, config: BrokerConfig, disk: Disk,
+                 controller: str = "controller", incarnation: int = 0) -> None:
         self.name = name
         self.coordinator = coordinator
         self.node_id = node_id
         self.config = config
-        self.storage = storage
-        self.topics = Topics()
-        self.logs: dict[tuple[str, int], Log] = {}
-        self.effects: list[Effect] = []
-        self.has_news = False                  # topics have changed, and the coordinator does not know yet
-        self.told = 0                          # how often it was told
+        self.disk = disk
+        self.controller = controller
+        self.incarnation = incarnation
+        self.out = Outbox()
+        self.partitions: Partitions = {}       # those of which we have a replica
+        self.correlation_id = 0
+        self.forwarded: dict[int, Envelope | None] = {}    # what the controller was asked -> for whom; None: ourselves
+        self.has_news = False                  # the coordinator does not know yet
+        self.has_stopped = False
+        changes = self.changes = Changes(self.out)
+        self.citizen = Citizen(node_id, config, self.out, self._ask_controller, incarnation, self._learned)
+        self.image = self.citizen.image
+        self.following = Following(name, node_id, config, self.out, self._number, incarnation)
+        self.insync = InSync(node_id, config.replica_lag_time_max_ms, self.out, self.partitions, changes,
+                             self._ask_controller)
+        self.writing = Writing(config, self.out, self.partitions, changes)
+        self.reading = Reading(self.out, self.partitions)
+        self.feeding = Feeding(self.out, self.image, self.partitions, changes, self.insync.join)
         self.served: dict[type, Callable[[Envelope], Message | None]] = {
-            ProduceRequest: self._produce, FetchRequest: self._fetch, MetadataRequest: self._metadata,
-            FindCoordinatorRequest: self._find_coordinator, CreateTopicsRequest: self._create_topics,
-            CreatePartitionsRequest: self._create_partitions, DeleteTopicsRequest: self._delete_topics,
-        }
+            ProduceRequest: self.writing.produce, FetchRequest: self._fetch, MetadataRequest: self._metadata,
+            ListOffsetsRequest: self.reading.list_offsets, OffsetForLeaderEpochRequest: self.reading.end_of_epoch,
+            FindCoordinatorRequest: self._find_coordinator, **dict.fromkeys(FORWARDED, self._forward)}
 
     def step(self, now: int, event: Input) -> list[Effect]:
-        self.effects = []
-        if isinstance(event, Told) and event.command == START:
-            self._tell_coordinator()
-        elif isinstance(event, Received):
+        effects = self.out.begin(now)
+        if isinstance(event, Received):
             self._received(event.envelope)
-        return self.effects
+        elif isinstance(event, TimerFired):
+            self._fired(event.name)
+        elif isinstance(event, Disconnected):
+            self._disconnected(event.peer)
+        elif isinstance(event, Told):
+            self._told(event.command)
+        self._answer_the_waiting()
+        return effects
 
-    def _received(self, asked: Envelope) -> None:
-        serve = self.served.get(type(asked.body))
-        if serve is None:
-            self._emit(RequestRefused(asked.source, asked.api_key, "not served by a broker"))
-            self.effects.append(Disconnect(asked.source))
-            return
-        answer = serve(asked)
-        if answer is not None:
-            self.effects.append(Send(asked.source, response(asked, answer)))
+    def _told(self, command: Any) -> None:
+        if command == START:
+            self.has_news = True
+            self.citizen.start()
+            self.insync.start()
+            self.out.set_timer(CLEAN, self.out.now + self.config.log_cleaner_backoff_ms)
+        elif command == STOP:
+            self.citizen.stop()
+        elif command == INTRODUCE:
+            self.has_news = True
+        elif command == READ_BACK:
+            self._read_back()
+
+    def _answer_the_waiting(self) -> None:
+        """What has changed in this step matters to those who wait for it."""
+        changes = self.changes
+        while changes.appended or changes.moved:
+            appended, changes.appended = changes.appended, {}
+            moved, changes.moved = changes.moved, {}
+            for partition in moved.values():
+                self.writing.settle(partition)
+            self.reading.wake(moved)
+            self.feeding.wake(appended, moved)
+        self.insync.flush()
         if self.has_news:
             self._tell_coordinator()
 
-    def _emit(self, event: Event) -> None:
-        self.effects.append(Emit(event))
+    # Messages
+
+    def _received(self, envelope: Envelope) -> None:
+        body = envelope.body
+        serve = self.served.get(type(body))
+        if serve is not None:
+            answer = serve(envelope)
+            if answer is not None:
+                self.out.answer(envelope, answer)
+        elif isinstance(body, FetchResponse):
+            self._fetched(envelope, body)
+        elif isinstance(body, control.BrokerHeartbeatResponse):
+            self.citizen.beaten(envelope.correlation_id, body)
+            if self.citizen.may_stop and not self.has_stopped:
+                self.has_stopped = True
+                self.out.emit(BrokerStopped(self.node_id))
+        elif isinstance(body, control.BrokerRegistrationResponse):
+            self.citizen.registered(body)
+            self.following.broker_epoch = self.insync.broker_epoch = self.citizen.broker_epoch
+        elif isinstance(body, control.AlterPartitionResponse):
+            self.insync.answered(envelope.correlation_id, body)
+        elif isinstance(body, RELAYED):
+            self._relay(envelope)
+        else:
+            self.out.emit(RequestRefused(envelope.source, envelope.api_key, "not served by a broker"))
+            self.out.disconnect(envelope.source)
+
+    def _fetch(self, asked: Envelope) -> Message | None:
+        return self.feeding.fetch(asked) if asked.body.replica_id >= 0 else self.reading.fetch(asked)
+
+    def _fetched(self, envelope: Envelope, answer: FetchResponse) -> None:
+        if envelope.source == self.controller:
+            self.citizen.fetched(envelope.correlation_id, answer)
+        else:
+            self.following.fetched(_number_of(envelope.source), envelope.correlation_id, answer)
+
+    def _fired(self, timer: str) -> None:
+        what, _, whom = timer.partition("/")
+        if timer.startswith(reading.TIMER):
+            (self.feeding if whom in self.feeding.sessions else self.reading).time_is_up(whom)
+        elif timer.startswith(writing.TIMER):
+            self.writing.time_is_up(timer)
+        elif timer.startswith(following.PATIENCE):
+            self.following.lose_patience(int(whom))
+        elif timer.startswith(following.RESTED):
+            self.following.rested(int(whom))
+        elif timer == insync.CHECK:
+            self.insync.check()
+        elif timer == insync.RETRY:
+            self.insync.rested()
+        elif timer == CLEAN:
+            self._clean()
+        elif timer == citizen.PATIENCE:        # nothing came back: try another connection
+            self.out.disconnect(self.controller)
+            self._disconnected(self.controller)
+        else:
+            self.citizen.fired(what)
+
+    def _disconnected(self, peer: str) -> None:
+        self.reading.gone(peer)
+        self.feeding.gone(peer)
+        if peer == self.controller:
+            self.citizen.disconnected()
+            self.insync.disconnected()
+            forwarded, self.forwarded = self.forwarded, {}
+            for asked in forwarded.values():   # nobody can say what became of it
+                if asked is not None:
+                    self.out.disconnect(asked.source)
+        elif peer.startswith("broker-"):
+            self.following.disconnected(_number_of(peer))
+
+    def _number(self) -> int:
+        self.correlation_id += 1
+        return self.correlation_id
+
+    def _ask_controller(self, body: Message) -> int:
+        number = self._number()
+        self.out.send(request(body, source=self.name, destination=self.controller, correlation_id=number,
+                              client_id=self.name, incarnation=self.incarnation))
+        return number
+
+    def _forward(self, asked: Envelope) -> None:
+        self.forwarded[self._ask_controller(asked.body)] = asked
+
+    def _relay(self, answer: Envelope) -> None:
+        asked = self.forwarded.pop(answer.correlation_id, None)
+        if asked is not None:
+            self.out.answer(asked, answer.body)
+
+    # What the controller says
+
+    def _learned(self, news: list[Change]) -> None:
+        """Only what is so now counts, not how it came about; but a topic that is gone is gone, whoever has its name
+        now."""
+        touched: dict[tuple[str, int], None] = {}
+        for change in news:
+            if isinstance(change, TopicGone):
+                self._drop(change)
+            elif isinstance(change, PartitionChanged):
+                touched[change.topic, change.partition] = None
+            elif isinstance(change, TopicMade):
+                for number in range(len(change.partitions)):
+                    touched[change.name, change.first + number] = None
+            self.has_news |= not isinstance(change, BrokerChanged) and (
+                not isinstance(change, PartitionChanged) or change.topic == OFFSETS_TOPIC)
+        for topic, number in touched:
+            state = self.image.partition(topic, number)
+            if state is not None and self.node_id in state.replicas:
+                self._change(self._partition(topic, number), state)
+        self.feeding.consider_all()
+        self.following.go_on()
+
+    def _partition(self, topic: str, number: int) -> Partition:
+        partition = self.partitions.get((topic, number))
+        if partition is None:
+            log = Log(self.disk.log(topic, self.image.ids[topic], number))
+            partition = self.partitions[topic, number] = Partition(
+                topic, number, log, self.node_id, self.config.min_insync_replicas, self.config.replica_lag_time_max_ms)
+        return partition
+
+    def _change(self, partition: Partition, state: PartitionState) -> None:
+        if state.partition_epoch <= partition.agreed.partition_epoch:
+            return
+        led = partition.leads
+        if partition.change(state, self.out.now):
+            if led:
+                self.writing.resigned(partition)
+            self.reading.wake({partition.key: partition})
+            self.feeding.changed(partition)
+        if partition.leads:
+            self.following.forget(partition)
+            self.changes.advance(partition)
+        elif state.leader in self.image.brokers:
+            self.following.follow(partition, state.leader)
+        else:
+            self.following.forget(partition)
+
+    def _drop(self, gone: TopicGone) -> None:
+        for key, partition in list(self.partitions.items()):
+            if partition.topic == gone.name:
+                del self.partitions[key]
+                self.following.forget(partition)
+                self.writing.resigned(partition)
+                self.reading.wake({key: partition})
+                self.feeding.changed(partition)
+                self.disk.drop(partition.topic, gone.topic_id, partition.number)
 
     def _tell_coordinator(self) -> None:
         self.has_news = False
-        self.told += 1
-        news = MetadataChanged(self.topics.offsets_leaders(), self.topics.sizes())
-        self.effects.append(Send(self.coordinator, request(
-            news, source=self.name, destination=self.coordinator, correlation_id=self.told, client_id=self.name)))
+        news = MetadataChanged(self.image.offsets_leaders(), self.image.sizes())
+        self.out.send(request(news, source=self.name, destination=self.coordinator, correlation_id=self._number(),
+                              client_id=self.name, incarnation=self.incarnation))
 
-    # Records
-
-    def _produce(self, asked: Envelope) -> Message | None:
-        body: ProduceRequest = asked.body
-        answer = ProduceResponse(tuple(
-            TopicProduceResponse(topic.name, tuple(
-                self._append(topic.name, data, body.acks) for data in topic.partition_data))
-            for topic in body.topic_data))
-        return None if body.acks == 0 else answer
-
-    def _append(self, topic: str, data: PartitionProduceData, acks: int) -> PartitionProduceResponse:
-        partition = self.topics.find(topic, data.index)
-        if partition is None:
-            return PartitionProduceResponse(data.index, Error.UNKNOWN_TOPIC_OR_PARTITION)
-        if acks not in (-1, 0, 1):
-            return PartitionProduceResponse(data.index, Error.INVALID_REQUIRED_ACKS)
-        if data.leader_epoch not in (-1, partition.leader_epoch):
-            return PartitionProduceResponse(data.index, Error.NOT_LEADER_OR_FOLLOWER)
-        if any(size_of(record) > self.config.message_max_bytes for record in data.records):
-            return PartitionProduceResponse(data.index, Error.MESSAGE_TOO_LARGE)
-        base_offset = self.logs[topic, data.index].append(data.records, partition.leader_epoch)
-        return PartitionProduceResponse(data.index, Error.NONE, base_offset)
-
-    def _fetch(self, asked: Envelope) -> Message:
-        return FetchResponse(tuple(
-            FetchableTopicResponse(topic.topic, tuple(self._read(topic.topic, wanted) for wanted in topic.partitions))
-            for topic in asked.body.topics))
-
-    def _read(self, topic: str, wanted: FetchPartition) -> PartitionData:
-        partition = self.topics.find(topic, wanted.partition)
-        if partition is None:
-            return PartitionData(wanted.partition, Error.UNKNOWN_TOPIC_OR_PARTITION)
-        if wanted.current_leader_epoch not in (-1, partition.leader_epoch):
-            newer = wanted.current_leader_epoch > partition.leader_epoch
-            return PartitionData(wanted.partition, Error.UNKNOWN_LEADER_EPOCH if newer else Error.FENCED_LEADER_EPOCH)
-        log = self.logs[topic, wanted.partition]
-        if not 0 <= wanted.fetch_offset <= log.end_offset:
-            return PartitionData(wanted.partition, Error.OFFSET_OUT_OF_RANGE, log.high_watermark, 0)
-        return PartitionData(wanted.partition, Error.NONE, log.high_watermark, 0,
-                             log.read(wanted.fetch_offset, wanted.partition_max_bytes))
-
-    # Topics
+    # What clients ask
 
     def _metadata(self, asked: Envelope) -> Message:
         wanted = asked.body.topics
-        names = self.topics.partitions if wanted is None else wanted
-        return MetadataResponse((MetadataResponseBroker(self.node_id, self.name, PORT),), self.node_id,
-                                tuple(self.topics.described(name) for name in names))
-
-    def _create_topics(self, asked: Envelope) -> Message:
-        return CreateTopicsResponse(tuple(
-            self._create(topic.name, topic.num_partitions, topic.replication_factor) for topic in asked.body.topics))
-
-    def _create(self, name: str, partitions: int, replication_factor: int) -> TopicResult:
-        """One of a topic's numbers may be left to the broker's settings, with -1."""
-        partitions = self.config.num_partitions if partitions == -1 else partitions
-        replicas = self.config.default_replication_factor if replication_factor == -1 else replication_factor
-        if not legal_name(name):
-            return TopicResult(name, Error.INVALID_TOPIC_EXCEPTION, "a topic's name is 1 to 249 of a-z A-Z 0-9 . _ -")
-        if name in self.topics.partitions:
-            return TopicResult(name, Error.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        if not 1 <= partitions <= MAX_PARTITIONS:
-            return TopicResult(name, Error.INVALID_PARTITIONS, f"{partitions}; 1 to {MAX_PARTITIONS} can be made")
-        if replicas != 1:
-            return TopicResult(name, Error.INVALID_REPLICATION_FACTOR, f"{replicas} replicas, and there is one broker")
-        self.topics.create(name, partitions, (self.node_id,))
-        self._emit(TopicCreated(name, partitions))
-        self._open_logs(name, 0)
-        return TopicResult(name)
-
-    def _create_partitions(self, asked: Envelope) -> Message:
-        return CreatePartitionsResponse(tuple(self._grow(topic.name, topic.count) for topic in asked.body.topics))
-
-    def _grow(self, name: str, count: int) -> TopicResult:
-        known = len(self.topics.partitions.get(name, ()))
-        if not known:
-            return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
-        if not known < count <= MAX_PARTITIONS:
-            return TopicResult(name, Error.INVALID_PARTITIONS,
-                               f"it has {known} and can grow to {known + 1} to {MAX_PARTITIONS}, not to {count}")
-        self.topics.grow(name, count, (self.node_id,))
-        self._emit(TopicGrown(name, count))
-        self._open_logs(name, known)
-        return TopicResult(name)
-
-    def _open_logs(self, name: str, first: int) -> None:
-        """New partitions have a leader at once: this broker, in epoch 0."""
-        self.has_news = True
-        for number in range(first, len(self.topics.partitions[name])):
-            self.logs[name, number] = Log(self.storage())
-            self._emit(LeaderElected(name, number, self.node_id, 0))
-
-    def _delete_topics(self, asked: Envelope) -> Message:
-        return DeleteTopicsResponse(tuple(self._delete(name) for name in asked.body.topic_names))
-
-    def _delete(self, name: str) -> TopicResult:
-        partitions = self.topics.partitions.pop(name, None)
-        if partitions is None:
-            return TopicResult(name, Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
-        for number in range(len(partitions)):
-            del self.logs[name, number]
-        self.has_news = True
-        self._emit(TopicDeleted(name))
-        return TopicResult(name)
-
-    # Who coordinates a group
+        names = self.image.topics if wanted is None else wanted
+        brokers = tuple(MetadataResponseBroker(each, f"broker-{each}", PORT) for each in self.image.active_brokers())
+        return MetadataResponse(brokers, self.node_id, tuple(self.image.described(name) for name in names))
 
     def _find_coordinator(self, asked: Envelope) -> Message:
         """Any broker answers. If the offsets topic is missing, it is made, and whoever asks is told to ask again."""
         body: FindCoordinatorRequest = asked.body
         keys = body.coordinator_keys if asked.api_version >= 4 else (body.key,)
         found = [self._coordinator_of(key, body.key_type) for key in keys]
-        if any(each.error_code is Error.COORDINATOR_NOT_AVAILABLE for each in found) and (
-                OFFSETS_TOPIC not in self.topics.partitions):
-            self._create(OFFSETS_TOPIC, self.config.offsets_topic_num_partitions,
-                         self.config.offsets_topic_replication_factor)
+        if OFFSETS_TOPIC not in self.image.topics and None not in self.forwarded.values() and any(
+                each.error_code is Error.COORDINATOR_NOT_AVAILABLE for each in found):
+            wanted = CreatableTopic(OFFSETS_TOPIC, self.config.offsets_topic_num_partitions,
+                                    self.config.offsets_topic_replication_factor)
+            self.forwarded[self._ask_controller(CreateTopicsRequest((wanted,)))] = None
         if asked.api_version >= 4:
             return FindCoordinatorResponse(coordinators=tuple(found))
         (one,) = found
@@ -217,8 +316,32 @@ class Broker:
         if key_type != 0:
             problem = f"key type {key_type} is not emulated"
             return Coordinator(key, error_code=Error.INVALID_REQUEST, error_message=problem)
-        partitions = self.topics.partitions.get(OFFSETS_TOPIC)
-        if not partitions:
+        partitions = self.image.topics.get(OFFSETS_TOPIC)
+        leader = partitions[partition_for(key, len(partitions))].leader if partitions else -1
+        if leader < 0:
             return Coordinator(key, error_code=Error.COORDINATOR_NOT_AVAILABLE)
-        leader = partitions[partition_for(key, len(partitions))].leader_id
-        return Coordinator(key, leader, self.name, PORT)
+        return Coordinator(key, leader, f"broker-{leader}", PORT)
+
+    # Its logs
+
+    def _clean(self) -> None:
+        for partition in self.partitions.values():
+            if partition.topic == OFFSETS_TOPIC:
+                cleaned = partition.log.compact(self.config.offsets_topic_segment_bytes,
+                                                self.out.now - self.config.log_cleaner_delete_retention_ms)
+                if cleaned is not None:
+                    self.out.emit(LogCompacted(*partition.key, *cleaned))
+        self.out.set_timer(CLEAN, self.out.now + self.config.log_cleaner_backoff_ms)
+
+    def _read_back(self) -> None:
+        """At the end of a run: what is in the partitions that we lead, as far as it is committed."""
+        for partition in self.partitions.values():
+            if partition.leads:
+                log = partition.log
+                for batch in log.read(log.start_offset, 1 << 62, log.high_watermark):
+                    self.out.emit(RecordsLeft(*partition.key, batch.base_offset, len(batch.records), batch.producer_id,
+                                              batch.base_sequence))
+
+
+def _number_of(broker: str) -> int:
+    return int(broker.removeprefix("broker-"))

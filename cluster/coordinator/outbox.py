@@ -1,11 +1,9 @@
-"""What a coordinator does to the world during one step: the effects, in order, and the timers that are armed."""
+"""What a coordinator does to the world during one step, and the timers that are armed."""
 
 import msgspec
 
-from cluster.events import Event
-from cluster.machine import CancelTimer, Effect, Emit, Envelope, Send, SetTimer
-from cluster.wire.apis import response
-from cluster.wire.fields import Message
+from cluster import outbox
+from cluster.machine import CancelTimer, SetTimer
 
 
 class Alarm(msgspec.Struct, frozen=True):
@@ -31,25 +29,12 @@ def shard_alarm(what: str, partition: int) -> Alarm:
     return Alarm(f"{what}/{partition}", what, partition)
 
 
-class Outbox:
+class Outbox(outbox.Outbox):
+    """An outbox that remembers which timers are armed."""
+
     def __init__(self) -> None:
-        self.now = 0
-        self.effects: list[Effect] = []
+        super().__init__()
         self._armed: dict[str, Alarm] = {}
-
-    def begin(self, now: int) -> list[Effect]:
-        self.now = now
-        self.effects = []
-        return self.effects
-
-    def send(self, envelope: Envelope) -> None:
-        self.effects.append(Send(envelope.destination, envelope))
-
-    def answer(self, asked: Envelope, body: Message) -> None:
-        self.effects.append(Send(asked.source, response(asked, body)))
-
-    def emit(self, event: Event) -> None:
-        self.effects.append(Emit(event))
 
     def arm(self, alarm: Alarm, due: int) -> None:
         self._armed[alarm.name] = alarm

@@ -53,6 +53,7 @@ def restart(world: World, name: str) -> None:
     for old in list(host.processes):
         assert old.birth is not None, f"{old.name} cannot be born again"
         world.replace(old, old.birth(old.incarnation + 1))
+    world.begin(name)
 
 
 def set_link(world: World, source: str, target: str, condition: Condition) -> None:

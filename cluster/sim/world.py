@@ -7,6 +7,7 @@ a function of its seed and of what was done to it; `hosts.py` has what can be do
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Protocol
 
 import msgspec
 
@@ -54,12 +55,14 @@ class Timer(msgspec.Struct):
     queued_number: int
 
 
-class Disk:
-    """What outlives a process: whatever its machine keeps in `kept`. `writes` grows with every write."""
+class Disk(Protocol):
+    """What outlives a process. `writes` grows with every write."""
 
-    def __init__(self) -> None:
-        self.kept: dict[str, object] = {}
-        self.writes = 0
+    writes: int
+
+
+class NoDisk:
+    writes = 0
 
 
 Birth = Callable[[int], Machine]               # incarnation -> the machine of a process that begins
@@ -88,6 +91,7 @@ class Process(msgspec.Struct, eq=False):
     machine: Machine
     birth: Birth | None
     incarnation: int = 0
+    opening: tuple[object, ...] = ()
     timers: dict[str, Timer] = {}
     events: int = 0
     is_alive: bool = True
@@ -117,14 +121,19 @@ class World:
 
     # Building
 
-    def add(self, name: str, machine: Machine | Birth, host: str | None = None, node: str | None = None) -> None:
-        """A process that runs a machine; or that makes one, and makes it again when its host is restarted."""
+    def add(self, name: str, machine: Machine | Birth, host: str | None = None, node: str | None = None,
+            disk: Disk | None = None, opening: tuple[object, ...] = ()) -> None:
+        """A process that runs a machine; or that makes one, and makes it again when its host is restarted. The disk is
+        its host's; the opening is what it is told whenever it begins."""
         assert name not in self.processes, name
         place = self.hosts.get(host or name)
         if place is None:
-            place = self.hosts[host or name] = Host(host or name, node or host or name, Disk())
+            place = self.hosts[host or name] = Host(host or name, node or host or name, NoDisk())
+        if disk is not None:
+            place.disk = disk
         birth = None if hasattr(machine, "step") else machine
-        process = Process(name, place, machine(0) if birth is not None else machine, birth)  # type: ignore[operator,arg-type]
+        process = Process(name, place, machine(0) if birth is not None else machine, birth,  # type: ignore[operator,arg-type]
+                          opening=opening)
         place.processes.append(process)
         self.processes[name] = process
 
@@ -132,9 +141,15 @@ class World:
         """The process behind a name is over; another takes its place. Its timers and what was on its way are gone."""
         old.is_alive = False
         old.timers.clear()
-        process = Process(old.name, old.host, machine, old.birth, old.incarnation + 1, events=old.events)
+        process = Process(old.name, old.host, machine, old.birth, old.incarnation + 1, old.opening, events=old.events)
         old.host.processes[old.host.processes.index(old)] = process
         self.processes[old.name] = process
+
+    def begin(self, host: str) -> None:
+        """The processes of a host hear what they are told first."""
+        for process in self.hosts[host].processes:
+            for command in process.opening:
+                self.tell(process.name, command)
 
     def tell(self, name: str, command: object) -> None:
         """Give a command to a machine, now; if its host is paused, when it wakes up."""

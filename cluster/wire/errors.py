@@ -58,6 +58,8 @@ class Error(IntEnum):
     KAFKA_STORAGE_ERROR = 56, "retriable", "indefinite"
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
+    FETCH_SESSION_ID_NOT_FOUND = 70, "retriable"
+    INVALID_FETCH_SESSION_EPOCH = 71, "retriable"
     FENCED_LEADER_EPOCH = 74, "retriable"
     UNKNOWN_LEADER_EPOCH = 75, "retriable"
     STALE_BROKER_EPOCH = 77

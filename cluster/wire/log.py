@@ -85,8 +85,16 @@ class FetchTopic(Message):
     partitions: tuple[FetchPartition, ...]
 
 
+class ForgottenTopic(Message):
+    topic: Text
+    partitions: tuple[Int32, ...]
+
+
 class FetchRequest(Message):
-    """`replica_id`: -1 a consumer, -2 somebody who reads to the end of the log, else the broker that follows."""
+    """`replica_id`: -1 a consumer, -2 somebody who reads to the end of the log, else the broker that follows.
+
+    Within a session only partitions that have changed are named, on both sides: epoch 0 begins one, each fetch of it
+    counts on, and -1 is a fetch without."""
 
     topics: tuple[FetchTopic, ...]
     replica_id: Int32 = -1
@@ -94,6 +102,8 @@ class FetchRequest(Message):
     max_wait_ms: Int32 = 0
     min_bytes: Int32 = 1
     max_bytes: Int32 = 52428800
+    session_epoch: Int32 = -1
+    forgotten_topics: tuple[ForgottenTopic, ...] = ()
 
 
 class EpochEndOffset(Message):
@@ -117,6 +127,7 @@ class FetchableTopicResponse(Message):
 
 class FetchResponse(Message):
     responses: tuple[FetchableTopicResponse, ...]
+    error_code: Error = Error.NONE                              # of the session
 
 
 class ListOffsetsPartition(Message):

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cluster.assignors.range import Range
-from cluster.broker.broker import START
-from cluster.broker.topics import OFFSETS_TOPIC
+from cluster.broker.broker import INTRODUCE
+from cluster.broker.image import OFFSETS_TOPIC
 from cluster.coordinator.coordinator import GroupCoordinator
 from cluster.coordinator.group import Group
 from cluster.coordinator.records import GroupRecord, decode
@@ -187,8 +187,8 @@ class Crew(Dialogue):
 
     def logged_generations(self) -> list[int | None]:
         """The generation of each record of the group, in the order of the log; None for a tombstone."""
-        log = self.broker.logs[OFFSETS_TOPIC, partition_for("main", 4)]
-        stored = [decode(record) for batch in log.read(0, 1 << 30) for record in batch.records]
+        log = self.broker.partitions[OFFSETS_TOPIC, partition_for("main", 4)].log
+        stored = [decode(record) for batch in log.read(0, 1 << 30, log.end_offset) for record in batch.records]
         return [
             None if each.metadata is None else each.metadata.generation
             for each in stored
@@ -198,7 +198,7 @@ class Crew(Dialogue):
     def twin(self) -> GroupCoordinator:
         """Another coordinator, that has just loaded the same log."""
         other = self._coordinator()
-        waiting: list[Effect] = self.broker.step(self.world.now, Told(START))
+        waiting: list[Effect] = self.broker.step(self.world.now, Told(INTRODUCE))
         while waiting:
             effect = waiting.pop(0)
             if isinstance(effect, Send):

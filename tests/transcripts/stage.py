@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from cluster.broker.broker import START
-from cluster.broker.topics import OFFSETS_TOPIC, Partition
+from cluster.broker.image import OFFSETS_TOPIC
 from cluster.coordinator.records import GroupRecord, OffsetRecord, decode
 from cluster.events import Event, GroupMoved, ShardLoaded, ShardLoading, ShardUnloaded
 from cluster.machine import CancelTimer, Effect, Emit, Envelope, Input, Machine, Received, Send, SetTimer, TimerFired
@@ -26,7 +25,7 @@ from cluster.wire.log import (
 )
 from scenarios.dialogue import Dialogue
 from scenarios.playing import play, step_from
-from tests.slow_log import THAW, SlowLog
+from tests.slow_log import THAW, LedBy, SlowLog
 
 
 class Witness:
@@ -167,11 +166,7 @@ class Stage:
         self._led_by(1)
 
     def _led_by(self, leader: int) -> None:
-        topics = self.broker.topics.partitions
-        topics[OFFSETS_TOPIC] = [
-            Partition(leader, old.leader_epoch + 1, old.replicas, old.isr) for old in topics[OFFSETS_TOPIC]
-        ]
-        self.dialogue.world.tell("broker-1", START)
+        self.dialogue.world.tell("broker-1", LedBy(leader))
         self.dialogue.wait(1)
 
 
