@@ -112,7 +112,8 @@ class SessionRenewed(Event):
 
 
 class OffsetCommitted(Event):
-    """A committed offset changed. `member_id` is empty where it was committed from outside the group."""
+    """A committed offset changed: it was accepted at `accepted_at`, and is on all in-sync replicas now. `member_id` is
+    empty where it was committed from outside the group."""
 
     group_id: str
     topic: str
@@ -120,6 +121,7 @@ class OffsetCommitted(Event):
     offset: int
     member_id: str = ""
     generation: int = -1
+    accepted_at: int = 0
 
 
 class OffsetsExpired(Event):
@@ -148,6 +150,15 @@ class ShardLoaded(Event):
     records: int
     groups: int
     offsets: int
+
+
+class GroupLoaded(Event):
+    """A group as its new coordinator found it in the log."""
+
+    group_id: str
+    state: str
+    generation: int
+    members: tuple[str, ...] = ()
 
 
 class ShardUnloaded(Event):
@@ -266,7 +277,7 @@ class LogCompacted(Event):
 
 
 class RecordsLeft(Event):
-    """Read at the end of a run: what a partition holds, batch by batch."""
+    """Read at the end of a run: what a partition holds, batch by batch; no records at all mark the end."""
 
     topic: str
     partition: int
@@ -457,6 +468,7 @@ class RequestSent(Event):
     api: str
     version: int
     correlation_id: int
+    timeout_ms: int = 30000                    # how long its sender may wait for the answer; 0: there is none
     size: int = 0
 
 
@@ -465,6 +477,13 @@ class ResponseArrived(Event):
     api: str
     correlation_id: int
     error: str = "NONE"
+
+
+class ConnectionClosed(Event):
+    """Whatever was asked on it and not answered will not be. `by_us`: this side closed it."""
+
+    peer: str
+    by_us: bool = False
 
 
 class RequestGivenUp(Event):

@@ -261,7 +261,7 @@ class Broker:
             return
         led = partition.leads
         if partition.change(state, self.out.now):
-            if led:
+            if led and not partition.leads:
                 self.writing.resigned(partition)
             self.reading.wake({partition.key: partition})
             self.feeding.changed(partition)
@@ -341,6 +341,7 @@ class Broker:
                 for batch in log.read(log.start_offset, 1 << 62, log.high_watermark):
                     self.out.emit(RecordsLeft(*partition.key, batch.base_offset, len(batch.records), batch.producer_id,
                                               batch.base_sequence))
+                self.out.emit(RecordsLeft(*partition.key, log.high_watermark, 0))
 
 
 def _number_of(broker: str) -> int:

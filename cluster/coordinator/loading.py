@@ -10,7 +10,7 @@ from cluster.coordinator.shard import Phase, Shard
 from cluster.coordinator.states import EMPTY, STABLE, On
 from cluster.coordinator.view import Change
 from cluster.coordinator.writes import Batch
-from cluster.events import ShardLoaded
+from cluster.events import GroupLoaded, ShardLoaded
 from cluster.wire.groups import JoinGroupRequestProtocol
 from cluster.wire.log import PartitionData
 
@@ -67,6 +67,7 @@ class Load:
         offsets = sum(len(each) for each in shard.latest.offsets.values())
         shard.out.emit(ShardLoaded(shard.partition, shard.epoch, self.records, len(shard.latest.groups), offsets))
         for group in list(shard.latest.groups.values()):
+            shard.out.emit(GroupLoaded(group.group_id, group.state, group.generation, tuple(group.members)))
             for member in group.members.values():
                 shard.renew(group, member, "load")
             if len(group.members) > shard.config.group_max_size:

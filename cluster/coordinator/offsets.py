@@ -41,7 +41,7 @@ def commit(turn: "Turn") -> None:
                 continue
             stored.append(OffsetRecord(group.group_id, *where, _offset(turn, one)))
     if stored:
-        shard.write(group, stored, author=(request.member_id, request.generation_id))
+        shard.write(group, stored, author=(request.member_id, request.generation_id, shard.out.now))
     turn.body = commit_answer(envelope, shard.topics, lambda *where: errors.get(where, Error.NONE))
 
 

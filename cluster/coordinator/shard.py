@@ -127,7 +127,7 @@ class Shard:
         return self.batch is not None or bool(self.in_flight)
 
     def write(self, group: Group, stored: list[Stored], waiter: Waiter | None = None,
-              author: tuple[str, int] = ("", -1)) -> None:
+              author: tuple[str, int, int] = ("", -1, 0)) -> None:
         """Write records; memory follows at once, the log when the step ends."""
         if self.batch is None:
             self.batch = Batch()

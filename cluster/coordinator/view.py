@@ -13,11 +13,11 @@ Offsets = dict[tuple[str, int], Offset]        # (topic, partition) -> what was 
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A record, with the group that it is about, and who made it be written: a member id and its generation."""
+    """A record, with the group that it is about, and who made it be written: a member id, its generation, and when."""
 
     stored: Stored
     group: Group
-    author: tuple[str, int] = ("", -1)
+    author: tuple[str, int, int] = ("", -1, 0)
 
 
 class View:

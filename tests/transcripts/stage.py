@@ -223,7 +223,7 @@ def _shown_event(event: Event) -> list[str]:
     kind = plain.pop("kind")
     if isinstance(event, GroupMoved):
         return [f"* {event.group_id} {event.before} -> {event.after} ({event.why}) generation {event.generation}"]
-    told = [f"{key}={_plain(value)}" for key, value in plain.items() if key not in ("detail", "until")]
+    told = [f"{key}={_plain(value)}" for key, value in plain.items() if key not in ("detail", "until", "accepted_at")]
     return [" ".join([f"* {kind}", *told])]
 
 
