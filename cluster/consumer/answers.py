@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from cluster.consumer.commits import verdict as verdict_of_commit
 from cluster.consumer.connections import Call
 from cluster.consumer.membership import CONSUMER
 from cluster.consumer.positions import Partition
@@ -42,10 +41,17 @@ def error_of(call: Call, body: Any) -> Error:
     if isinstance(body, FindCoordinatorResponse):
         return body.coordinators[0].error_code
     if isinstance(body, OffsetCommitResponse):
-        return verdict_of_commit(body)
+        return _verdict_of_commit(body)
     if isinstance(body, OffsetFetchResponse):
         return _verdict_of_offsets(body)
     return Error.NONE
+
+
+def _verdict_of_commit(body: OffsetCommitResponse) -> Error:
+    """The first error decides over all of it; that some topics are forbidden comes last."""
+    errors = [one.error_code for topic in body.topics for one in topic.partitions if one.error_code is not Error.NONE]
+    decisive = [error for error in errors if error is not Error.TOPIC_AUTHORIZATION_FAILED]
+    return next(iter(decisive or errors), Error.NONE)
 
 
 def _verdict_of_offsets(body: OffsetFetchResponse) -> Error:

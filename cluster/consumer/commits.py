@@ -22,7 +22,6 @@ from cluster.wire.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-    OffsetCommitResponse,
 )
 
 Offsets = dict[Partition, tuple[int, int]]     # offset and leader epoch
@@ -67,7 +66,6 @@ class Commits:
         self.interval_ms = config.auto_commit_interval_ms
         self.is_auto = config.commit == "auto" and config.enable_auto_commit
         self.next_auto = NEVER
-        self.fenced: Error | None = None       # an asynchronous commit was told so: the application must know
         self.blocking: Blocking | None = None
         self._waiting: list[Commit] = []       # for a coordinator
         self._unanswered = 0
@@ -167,8 +165,6 @@ class Commits:
 
     def answered(self, commit: Commit, outcome: Outcome, error: Error) -> None:
         self._unanswered -= 1
-        if error is Error.FENCED_INSTANCE_ID and outcome is Outcome.THROWN:
-            self.fenced = error
         self.finish(commit, outcome, error.name)
 
     def finish(self, commit: Commit, outcome: Outcome, error: str) -> None:
@@ -180,9 +176,3 @@ class Commits:
             offsets.setdefault(topic, {})[number] = offset
         self.out.emit(CommitAnswered(self.member.group_id, self.member.public.member_id, error, offsets))
 
-
-def verdict(body: OffsetCommitResponse) -> Error:
-    """What became of a commit as a whole: the first error counts; that some topics are forbidden comes last."""
-    errors = [one.error_code for topic in body.topics for one in topic.partitions if one.error_code is not Error.NONE]
-    decisive = [error for error in errors if error is not Error.TOPIC_AUTHORIZATION_FAILED]
-    return next(iter(decisive or errors), Error.NONE)

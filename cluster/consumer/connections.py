@@ -92,7 +92,7 @@ class Connections:
     # What breaks
 
     def close(self, name: str) -> None:
-        self.out.close(name)
+        self.out.disconnect(name)
         self.disconnected(name)
 
     def disconnected(self, name: str) -> None:
@@ -119,7 +119,7 @@ class Connections:
         """Without telling anybody: whoever waited is gone as well."""
         asked = [call.peer for call in self.calls.values()]
         for name in dict.fromkeys([*[name for name, peer in self.peers.items() if peer.is_open], *asked]):
-            self.out.close(name)
+            self.out.disconnect(name)
         self.calls.clear()
         self.failed.clear()
         self.peers.clear()

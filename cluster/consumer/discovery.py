@@ -30,6 +30,10 @@ class Discovery:
         self._not_before = 0
         self._seen = -1                        # the metadata must be newer than this before we ask again
 
+    def start_over(self) -> None:
+        """Another poll begins: its patience is fresh."""
+        self._failures = 0
+
     def ensure(self) -> bool:
         """Is the coordinator known? If not, look for it, and wake the application when there is more to do."""
         if self.coordinator is not None:

@@ -1,11 +1,10 @@
-"""What a client does to the world during one step: effects, armed timers, pauses that grow."""
+"""What a client does to the world during one step, the timers that are armed, and pauses that grow."""
 
 from random import Random
 
 import msgspec
 
-from cluster.events import Event
-from cluster.machine import CancelTimer, Disconnect, Effect, Emit, Envelope, Send, SetTimer
+from cluster import outbox
 
 NEVER = 1 << 62
 
@@ -24,26 +23,13 @@ class Backoff(msgspec.Struct, frozen=True):
         return min(int(grown * rng.uniform(0.8, 1.2)), self.longest_ms)
 
 
-class Outbox:
+class Outbox(outbox.Outbox):
+    """An outbox that remembers when its timers fire, and when the application wants to look again."""
+
     def __init__(self) -> None:
-        self.now = 0
-        self.effects: list[Effect] = []
-        self.wakes_at = NEVER                  # when the application looks again, whatever comes
+        super().__init__()
+        self.wakes_at = NEVER
         self._armed: dict[str, int] = {}
-
-    def begin(self, now: int) -> list[Effect]:
-        self.now = now
-        self.effects = []
-        return self.effects
-
-    def send(self, envelope: Envelope) -> None:
-        self.effects.append(Send(envelope.destination, envelope))
-
-    def close(self, peer: str) -> None:
-        self.effects.append(Disconnect(peer))
-
-    def emit(self, event: Event) -> None:
-        self.effects.append(Emit(event))
 
     def wake(self, due: int) -> None:
         """The application, which is about to wait, must look again then at the latest."""
@@ -53,7 +39,7 @@ class Outbox:
     def arm(self, timer: str, due: int) -> None:
         if self._armed.get(timer) != due:
             self._armed[timer] = due
-            self.effects.append(SetTimer(timer, due))
+            self.set_timer(timer, due)
 
     def arm_sooner(self, timer: str, due: int) -> None:
         """Arm it, unless it fires before: whoever listens to it arms it again for what is left."""
@@ -62,7 +48,7 @@ class Outbox:
 
     def disarm(self, timer: str) -> None:
         if self._armed.pop(timer, None) is not None:
-            self.effects.append(CancelTimer(timer))
+            self.cancel_timer(timer)
 
     def fired(self, timer: str) -> None:
         self._armed.pop(timer, None)

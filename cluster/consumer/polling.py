@@ -125,6 +125,7 @@ class Application:
     def _begin_poll(self) -> None:
         """Even one that does not wait takes a millisecond: else time would stand still in a world without events."""
         self.doing = Doing.POLLING
+        self.consumer.discovery.start_over()
         self.until = self.out.now + max(self.config.poll_timeout_ms, 1)
 
     def _poll(self) -> bool:
@@ -136,7 +137,7 @@ class Application:
         is_over = out.now >= self.until
         consumer.interest.notice(consumer.metadata)
         consumer.heartbeats.polled()
-        is_ready = self._get_ready()
+        is_ready = self.thrown is None and self._get_ready()
         if self.thrown is not None:
             return self._catch()
         if consumer.leading.answer is not None:

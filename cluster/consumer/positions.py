@@ -67,7 +67,7 @@ class Positions:
 
     def consumed(self) -> dict[Partition, tuple[int, int]]:
         """Offset and epoch of every partition with a position that is known to be good: what a commit says."""
-        return {each: (position.offset, position.epoch) for each, position in self.assigned.items()
+        return {each: (position.offset, position.epoch) for each, position in sorted(self.assigned.items(), key=_name)
                 if position.fetch_state is FETCHING}
 
     def advance(self, partition: Partition, offset: int, epoch: int) -> None:
@@ -115,6 +115,10 @@ class Positions:
         for partition, position in self.assigned.items():
             if position.fetch_state is fetch_state:
                 yield partition, position
+
+
+def _name(item: tuple[Partition, Position]) -> Partition:
+    return item[0]
 
 
 def by_topic(partitions: Iterable[Partition]) -> ByTopic:

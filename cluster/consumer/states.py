@@ -154,7 +154,7 @@ ANSWERS: tuple[tuple[Asked, str, When, str], ...] = (
     (Asked.COMMIT,   "UNKNOWN ILLEGAL FENCED",      When.OUTRUN,   "commit_later"),
     (Asked.COMMIT,   "UNKNOWN",                     When.ALWAYS,   "reset_all commit_failed"),
     (Asked.COMMIT,   "ILLEGAL",                     When.ALWAYS,   "reset_generation commit_failed"),
-    (Asked.COMMIT,   "FENCED",                      When.SAME,     "commit_thrown"),
+    (Asked.COMMIT,   "FENCED",                      When.SAME,     "commit_thrown throw"),
     (Asked.COMMIT,   "FENCED",                      When.ALWAYS,   "commit_failed"),
     (Asked.COMMIT,   "ANY",                         When.ALWAYS,   "commit_thrown"),
 
