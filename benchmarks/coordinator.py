@@ -24,8 +24,9 @@ from cluster.broker.controller import Controller
 from cluster.broker.storage import MemoryDisk
 from cluster.config import BrokerConfig, ControllerConfig, settings
 from cluster.coordinator.coordinator import GroupCoordinator
+from cluster.events import Stamped
 from cluster.machine import Emit, Envelope, Received, Send, SetTimer, TimerFired, Told
-from cluster.sim.world import START_MS, Stamped
+from cluster.sim.world import START_MS
 from cluster.subscription import Assignment, Subscription
 from cluster.wire.apis import request
 from cluster.wire.codec import decode, encode

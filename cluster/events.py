@@ -18,6 +18,15 @@ class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field
     """Something that happened. `kind` is the name of the struct in snake case."""
 
 
+class Stamped(msgspec.Struct, frozen=True, gc=False):
+    """An event, when and where it was observed. `sequence` counts the events of that machine."""
+
+    at: int
+    machine: str
+    sequence: int
+    event: Event
+
+
 # The group, at its coordinator.
 
 

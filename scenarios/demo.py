@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterable
 
 from cluster.assignors.range import Range
-from cluster.events import MemberRemoved, SessionRenewed
+from cluster.events import MemberRemoved, SessionRenewed, Stamped
 from cluster.java import partition_for
-from cluster.sim.world import Stamped
 from cluster.subscription import Assignment, Subscription
 from cluster.wire.errors import Error
 from cluster.wire.groups import (

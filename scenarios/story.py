@@ -20,12 +20,12 @@ from cluster.events import (
     PlanPublished,
     RebalanceStarted,
     ShardLoaded,
+    Stamped,
     TopicCreated,
     TopicDeleted,
     TopicGrown,
     WriteFailed,
 )
-from cluster.sim.world import Stamped
 
 SENTENCES: dict[str, dict[type[Event], str]] = {
     "en": {

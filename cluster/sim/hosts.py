@@ -1,5 +1,6 @@
 """What can be done to hosts: pause and wake, crash and restart, slow disks, silent nodes, links cut and mended."""
 
+from cluster.events import ProcessDied, ProcessStarted
 from cluster.machine import Disconnected, TimerFired
 from cluster.sim.network import FINE, Condition, Connection
 from cluster.sim.world import MESSAGE, Host, Process, World
@@ -53,6 +54,7 @@ def restart(world: World, name: str) -> None:
     for old in list(host.processes):
         assert old.birth is not None, f"{old.name} cannot be born again"
         world.replace(old, old.birth(old.incarnation + 1))
+        world.emit(ProcessStarted(old.name, old.incarnation + 1))
     world.begin(name)
 
 
@@ -86,6 +88,7 @@ def slow_disk(world: World, name: str, ms: int) -> None:
 def _die(world: World, process: Process) -> None:
     process.is_alive = False
     process.timers.clear()
+    world.emit(ProcessDied(process.name, process.incarnation))
 
 
 def _down(host: Host) -> None:

@@ -1,6 +1,6 @@
 """A world as it is now, kept; and back to it. What happens next is the same again, to the byte.
 
-Who watches a world (observers, listeners) is not part of it, and stays as it is.
+Who watches a world (observers, listeners, journal) is not part of it, and stays as it is.
 """
 
 import pickle
@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster.sim.world import World
 
-WATCHING = ("observers", "listeners")
+WATCHING = ("observers", "listeners", "journal")
 
 
 def keep(world: World) -> bytes:

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from cluster.events import Event
+from cluster.events import Stamped as Stamped
 from cluster.machine import (
     CancelTimer,
     Disconnect,
@@ -36,15 +37,6 @@ START_MS = 1_704_067_200_000                   # 2024-01-01T00:00:00Z: virtual t
 MESSAGE, TIMER = 0, 1                          # which of two things at one instant comes first
 
 
-class Stamped(msgspec.Struct, frozen=True, gc=False):
-    """An event, when and where it was observed. `sequence` counts the events of that machine."""
-
-    at: int
-    machine: str
-    sequence: int
-    event: Event
-
-
 class Timer(msgspec.Struct):
     """An armed timer. Its place in the queue may be older than itself: a session that is renewed a thousand times costs
     one entry, which finds out when its time comes that it was moved."""
@@ -63,6 +55,12 @@ class Disk(Protocol):
 
 class NoDisk:
     writes = 0
+
+
+class Journal(Protocol):
+    def sent(self, sender: "Process", envelope: Envelope) -> None: ...
+    def arrived(self, receiver: "Process", event: Input) -> None: ...
+    def closed(self, process: "Process", peer: str) -> None: ...
 
 
 Birth = Callable[[int], Machine]               # incarnation -> the machine of a process that begins
@@ -114,6 +112,7 @@ class World:
         self.processes: dict[str, Process] = {}
         self.observers: list[Callable[[Stamped], None]] = []
         self.listeners: list[Callable[[int, Envelope], None]] = []      # they see every message that is sent
+        self.journal: Journal | None = None    # sees what leaves, what arrives, and what is closed
         self.held: list[tuple[Process, Process, Input, Connection | None]] = []    # what waits for a cut to heal
         self.events = 0                        # those of the world itself
         self._queue: list[tuple[int, int, int, Process, Input | Done, Connection | None]] = []
@@ -210,6 +209,8 @@ class World:
             return
         if not process.is_alive:
             return
+        if self.journal is not None:
+            self.journal.arrived(process, event)
         writes = host.disk.writes
         effects = process.machine.step(self.now, event)
         if host.slow_ms or host.busy_until > self.now:
@@ -252,6 +253,8 @@ class World:
         process that asked; if either is gone, it goes nowhere."""
         for listen in self.listeners:
             listen(self.now, envelope)
+        if self.journal is not None:
+            self.journal.sent(sender, envelope)
         if self.through_codec:
             envelope = decode(encode(envelope))
         receiver = self.processes.get(envelope.destination)
@@ -310,6 +313,8 @@ class World:
             return
         connection.is_open = False
         self._forget(key, connection)
+        if self.journal is not None:
+            self.journal.closed(process, peer)
         other = self.processes.get(peer)
         if other is not None and other in connection.ends:
             self.deliver(process, other, Disconnected(process.name), None)

@@ -11,10 +11,9 @@ from cluster.coordinator.coordinator import GroupCoordinator
 from cluster.coordinator.group import Group
 from cluster.coordinator.records import GroupRecord, decode
 from cluster.coordinator.view import View
-from cluster.events import GroupDeleted
+from cluster.events import GroupDeleted, Stamped
 from cluster.java import partition_for
 from cluster.machine import Effect, Received, Send, Told
-from cluster.sim.world import Stamped
 from cluster.subscription import Assignment, Subscription
 from cluster.wire.errors import Error
 from cluster.wire.groups import JoinGroupResponse, SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse

@@ -10,10 +10,10 @@ from cluster.broker.controller import Controller
 from cluster.broker.image import PartitionState
 from cluster.config import BrokerConfig, ControllerConfig, settings
 from cluster.coordinator.coordinator import GroupCoordinator
-from cluster.events import Event
+from cluster.events import Event, Stamped
 from cluster.machine import Disconnected, Effect, Input, Received, Send, Told
 from cluster.sim.deploy import deploy, is_ready
-from cluster.sim.world import Stamped, World
+from cluster.sim.world import World
 from cluster.wire.apis import request
 from cluster.wire.errors import Error
 from cluster.wire.fields import Message

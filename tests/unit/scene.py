@@ -5,8 +5,8 @@ from typing import Any
 from cluster.events import (
     Event,
     SessionRenewed,
+    Stamped,
 )
-from cluster.sim.world import Stamped
 from scenarios.dialogue import Dialogue
 from scenarios.playing import play, step_from
 

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from cluster.coordinator.reactions import CAUSES as REBALANCE_CAUSES
-from cluster.events import GenerationStarted, MemberRemoved, SessionRenewed, ShardLoaded, kinds
-from cluster.sim.world import Stamped
+from cluster.events import GenerationStarted, MemberRemoved, SessionRenewed, ShardLoaded, Stamped, kinds
 from scenarios.story import CAUSES, SENTENCES, tell
 
 

@@ -1,6 +1,6 @@
 """Virtual time: one event after the other, always in the same order."""
 
-from cluster.events import LeaderChosen
+from cluster.events import LeaderChosen, Stamped
 from cluster.machine import (
     CancelTimer,
     Disconnect,
@@ -14,7 +14,7 @@ from cluster.machine import (
     TimerFired,
     Told,
 )
-from cluster.sim.world import START_MS, Stamped, World
+from cluster.sim.world import START_MS, World
 from cluster.wire.apis import request
 from cluster.wire.groups import HeartbeatRequest
 from scenarios.dialogue import Dialogue
