@@ -13,7 +13,7 @@ from cluster.consumer.leading import BadPlan, Leading, Shares
 from cluster.consumer.member import Generation, Member
 from cluster.consumer.outbox import Outbox
 from cluster.consumer.ownership import Ownership
-from cluster.consumer.states import STABLE, UNJOINED, Asked, Why
+from cluster.consumer.states import COMPLETING, STABLE, UNJOINED, Asked, Why
 from cluster.events import Joined, JoinStarted, MemberLeft
 from cluster.wire.errors import Error
 from cluster.wire.groups import (
@@ -61,30 +61,25 @@ class Membership:
             return True
         return member.must_rejoin or self.is_joining()
 
-    def go_on(self) -> str | None:
-        """Push the join on, as far as it gets now. The name of an error, if there is one for the application."""
+    def go_on(self) -> None:
+        """Push the join on, as far as it gets now."""
         member = self.member
         while self.must_join() and self.discovery.ensure():
             if member.must_prepare:
                 member.must_prepare = False
                 if not self.ownership.prepare():
                     member.must_prepare = True
-                    return None
+                    return
                 self.leading.resign()
             if self.granted is not None:
                 self._take_over()
-            elif self.leading.answer is not None:
-                problem = self._lead()
-                if problem is not None or self.leading.answer is not None:
-                    return problem
             elif self.asked is not None:
-                return None
+                return
             elif self.out.now < self._not_before:
                 self.out.wake(self._not_before)
-                return None
+                return
             else:
                 self._join()
-        return None
 
     # Joining
 
@@ -121,9 +116,13 @@ class Membership:
             self.leading.begin(answer)
         except BadPlan as problem:
             return self._gave_up(str(problem))
-        return self._lead()
+        return self.lead()
 
-    def _lead(self) -> str | None:
+    def lead(self) -> str | None:
+        """Sync, if the plan can be made now. The name of an error, if there is one for the application."""
+        if self.member.state is not COMPLETING:
+            self.again(Error.ILLEGAL_GENERATION.name)      # somebody has told us meanwhile that we are no member
+            return None
         try:
             shares = self.leading.go_on()
         except BadPlan as problem:

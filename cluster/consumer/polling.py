@@ -137,11 +137,11 @@ class Application:
         is_over = out.now >= self.until
         consumer.interest.notice(consumer.metadata)
         consumer.heartbeats.polled()
+        if consumer.leading.answer is not None and not self._lead():
+            return False
         is_ready = self.thrown is None and self._get_ready()
         if self.thrown is not None:
             return self._catch()
-        if consumer.leading.answer is not None:
-            return False                       # the leader waits for metadata, as long as it takes
         if not is_ready and not is_over:
             out.wake(self.until)
             return False
@@ -158,6 +158,13 @@ class Application:
             return False
         return True
 
+    def _lead(self) -> bool:
+        """The leader waits for metadata, as long as it takes, and meanwhile does nothing else. False: it still does."""
+        problem = self.consumer.membership.lead()
+        if problem is not None:
+            self.throw(problem)
+        return self.consumer.leading.answer is None
+
     def _get_ready(self) -> bool:
         """What poll does before it looks at records. False: it has to wait. Nobody waits for a join, though."""
         consumer = self.consumer
@@ -168,9 +175,7 @@ class Application:
         if consumer.membership.must_join():
             if consumer.interest.pattern is not None and not self._has_fresh_names():
                 return False
-            problem = consumer.membership.go_on()
-            if problem is not None:
-                self.throw(problem)
+            consumer.membership.go_on()
             if consumer.membership.must_join():
                 return True
         consumer.commits.commit_when_due()
