@@ -145,10 +145,13 @@ class Application:
         if not is_ready and not is_over:
             out.wake(self.until)
             return False
+        before = consumer.positions.changes
         batch = consumer.fetching.collect()
         consumer.fetching.send()
         if batch:
             self._begin_processing(batch)
+        elif consumer.positions.changes != before:
+            return True                        # some position is no good any more: begin again with finding another
         elif self.thrown is not None:
             return self._catch()
         elif is_over:

@@ -104,7 +104,7 @@ class Positions:
             leader = self.metadata.leader_of(*partition)
             if leader is None or leader == position.leader or position.fetch_state in (INITIALIZING, AWAIT_RESET):
                 continue
-            position.leader = leader
+            position.leader, position.retry_at = leader, 0
             position.fetch_state = AWAIT_VALIDATION if position.epoch >= 0 else FETCHING
             self.changes += 1
 
