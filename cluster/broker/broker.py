@@ -245,6 +245,9 @@ class Broker:
             state = self.image.partition(topic, number)
             if state is not None and self.node_id in state.replicas:
                 self._change(self._partition(topic, number), state)
+        if any(isinstance(change, BrokerChanged) for change in news):
+            for partition in self.partitions.values():     # nobody waits for a broker that is gone
+                self.changes.advance(partition)
         self.feeding.consider_all()
         self.following.go_on()
 
@@ -253,7 +256,8 @@ class Broker:
         if partition is None:
             log = Log(self.disk.log(topic, self.image.ids[topic], number))
             partition = self.partitions[topic, number] = Partition(
-                topic, number, log, self.node_id, self.config.min_insync_replicas, self.config.replica_lag_time_max_ms)
+                topic, number, log, self.node_id, self.config.min_insync_replicas, self.config.replica_lag_time_max_ms,
+                self.image.is_active)
         return partition
 
     def _change(self, partition: Partition, state: PartitionState) -> None:

@@ -43,6 +43,7 @@ class InSync:
             lagging = partition.lagging(self.out.now)
             if lagging:
                 self._propose(partition, tuple(each for each in partition.agreed.isr if each not in lagging))
+            self.changes.advance(partition)    # nobody waits any longer for one that was coming, and does not
         self.start()
 
     def join(self, partition: Partition, follower: int) -> None:

@@ -4,6 +4,8 @@ The high watermark is the lowest end among the in-sync replicas. It never goes b
 move while too few replicas are in sync.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from cluster.broker.image import NO_LEADER, PartitionState
@@ -40,7 +42,8 @@ class Follower(msgspec.Struct):
 
 
 class Partition:
-    def __init__(self, topic: str, number: int, log: Log, me: int, min_isr: int, lag_ms: int) -> None:
+    def __init__(self, topic: str, number: int, log: Log, me: int, min_isr: int, lag_ms: int,
+                 is_active: Callable[[int], bool] = lambda broker_id: True) -> None:
         self.topic = topic
         self.number = number
         self.key = topic, number
@@ -48,6 +51,7 @@ class Partition:
         self.me = me
         self.min_isr = min_isr
         self.lag_ms = lag_ms
+        self.is_active = is_active             # may a broker come into sync, as far as the controller is concerned?
         self.agreed = PartitionState((), (), NO_LEADER, -1, -1)    # as the controller has it
         self.leads = False
         self.followers: dict[int, Follower] = {}
@@ -92,16 +96,16 @@ class Partition:
         isr = self.maximal_isr()
         lowest = self.log.end_offset
         for each, follower in self.followers.items():
-            if follower.end_offset < lowest and (each in isr or self._is_coming(follower, now)):
+            if follower.end_offset < lowest and (each in isr or self._is_coming(each, follower, now)):
                 lowest = follower.end_offset
         if lowest <= self.log.high_watermark:
             return False
         self.log.high_watermark = lowest
         return True
 
-    def _is_coming(self, follower: Follower, now: int) -> bool:
+    def _is_coming(self, broker_id: int, follower: Follower, now: int) -> bool:
         """A replica that has caught up and is not in sync officially yet holds the high watermark back, too."""
-        return follower.end_offset >= self.log.high_watermark and (
+        return follower.end_offset >= self.log.high_watermark and self.is_active(broker_id) and (
             follower.caught_up_at > 0 and now - follower.caught_up_at <= self.lag_ms)
 
     def may_join(self, broker_id: int) -> bool:

@@ -28,9 +28,17 @@ class Ledger(msgspec.Struct):
     """What is known of one partition: what producers were told, and what is there at the end."""
 
     acked: dict[Batch, RecordsAcked] = {}
-    left: dict[Batch, tuple[int, int]] = {}    # offset and count of each batch that is in the log
+    left: dict[Batch, tuple[int, int]] = {}    # offset and count of each batch that is in the log,
+    unnumbered: dict[int, int] = {}            # and of those that nobody numbered
     was_read: bool = False
     unclean: bool = False
+
+    def find(self, event: RecordsAcked) -> tuple[int, int] | None:
+        """Where acknowledged records are: known by their numbers, or else by where they were said to be."""
+        found = self.left.get((event.producer_id, event.base_sequence))
+        if found is None and event.base_offset in self.unnumbered:
+            return event.base_offset, self.unnumbered[event.base_offset]
+        return found
 
 
 class Ledgers:
@@ -51,7 +59,9 @@ class Ledgers:
 
     def _left(self, _: int, __: str, event: RecordsLeft) -> None:
         ledger = self._ledger(event)
-        if event.count:
+        if event.count and event.producer_id < 0:
+            ledger.unnumbered[event.base_offset] = event.count
+        elif event.count:
             ledger.left[event.producer_id, event.base_sequence] = event.base_offset, event.count
         else:
             ledger.was_read = True
@@ -89,7 +99,7 @@ class AckedThenLost(Rule):
                 self.doubts[f"{topic}-{partition} was not read at the end"] = None
             else:
                 for event in promised:
-                    self._look(now, event, ledger.left.get((event.producer_id, event.base_sequence)))
+                    self._look(now, event, ledger.find(event))
 
     def _look(self, now: int, event: RecordsAcked, found: tuple[int, int] | None) -> None:
         if found != (event.base_offset, event.count):
@@ -174,7 +184,7 @@ class LostRecord(Rule):
 
     def _look(self, now: int, group_id: str, where: Where, reader: Reader, ledger: Ledger) -> None:
         passed_over = [
-            gap for batch, (offset, count) in ledger.left.items() if batch in ledger.acked
+            gap for offset, count in filter(None, map(ledger.find, ledger.acked.values()))
             for start, end in reader.processed.missing(max(offset, reader.first or 0),
                                                        min(offset + count, reader.committed))
             for gap in reader.skipped.missing(start, end)]

@@ -17,17 +17,23 @@ from cluster.sim.world import World
 CONTROLLER = "controller"
 
 
-def deploy(world: World, brokers: int, config: BrokerConfig, controller_config: ControllerConfig) -> None:
-    """Put them into the world and let them begin. They are ready when the controller has heard of all of them."""
+def deploy(world: World, brokers: int, config: BrokerConfig, controller_config: ControllerConfig,
+           nodes: int | None = None) -> None:
+    """Put them into the world and let them begin, spread over the nodes. They are ready when all have heard of all."""
     disk = MemoryDisk()
     world.add(CONTROLLER, partial(_controller, controller_config, disk), disk=disk, opening=(controller.START,))
     world.begin(CONTROLLER)
     for number in range(1, brokers + 1):
         host = f"broker-{number}"
         disk = MemoryDisk()
-        world.add(host, partial(_broker, number, config, disk), host, f"node-{number}", disk, (broker.START,))
+        world.add(host, partial(_broker, number, config, disk), host, node_of(number, nodes or brokers), disk,
+                  (broker.START,))
         world.add(f"coordinator-{number}", partial(_coordinator, number, config, world.seed), host)
         world.begin(host)
+
+
+def node_of(number: int, nodes: int) -> str:
+    return f"node-{(number - 1) % nodes + 1}"
 
 
 def is_ready(world: World) -> bool:

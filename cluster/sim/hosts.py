@@ -40,10 +40,15 @@ def silence(world: World, node: str) -> None:
     """A whole node dies: nobody is told. Whoever writes to it waits, until it gives up by itself."""
     for host in world.hosts.values():
         if host.node == node and host.is_up:
-            for process in host.processes:
-                _die(world, process)
-            _down(host)
-            host.is_silent = True
+            silence_host(world, host.name)
+
+
+def silence_host(world: World, name: str) -> None:
+    host = world.hosts[name]
+    for process in host.processes:
+        _die(world, process)
+    _down(host)
+    host.is_silent = True
 
 
 def restart(world: World, name: str) -> None:

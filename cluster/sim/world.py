@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from cluster.events import Event
-from cluster.events import Stamped as Stamped
+from cluster.events import Stamped
 from cluster.machine import (
     CancelTimer,
     Disconnect,

@@ -16,9 +16,9 @@ from cluster.assignors.sticky import CooperativeSticky, Sticky
 from cluster.config import ConsumerConfig, settings
 from cluster.consumer.commands import Subscribe
 from cluster.consumer.consumer import Consumer
-from cluster.events import Event
+from cluster.events import Event, Stamped
 from cluster.machine import Disconnect, Effect, Envelope, Input, Received, Send, SetTimer, TimerFired, Told
-from cluster.sim.world import Stamped, World
+from cluster.sim.world import World
 from cluster.subscription import Assignment, Subscription
 from cluster.wire.apis import response
 from cluster.wire.errors import Error

@@ -8,12 +8,12 @@ from cluster.config import BrokerConfig, ConsumerConfig, ControllerConfig, Produ
 from cluster.consumer.commands import Subscribe
 from cluster.consumer.consumer import Consumer
 from cluster.coordinator.coordinator import GroupCoordinator
-from cluster.events import Event, PartitionsAssigned, PartitionsLost, PartitionsRevoked, RecordsProcessed
+from cluster.events import Event, PartitionsAssigned, PartitionsLost, PartitionsRevoked, RecordsProcessed, Stamped
 from cluster.java import partition_for
 from cluster.machine import Envelope
 from cluster.producer import Producer, Start
 from cluster.sim.deploy import deploy, is_ready
-from cluster.sim.world import Stamped, World
+from cluster.sim.world import World
 from cluster.wire.fields import Message
 from cluster.wire.log import CreatableTopic, CreatePartitionsRequest, CreatePartitionsTopic, CreateTopicsRequest
 from tests.unit.brokers import Call, Client
