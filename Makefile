@@ -11,8 +11,8 @@ READY := $(VENV)/.ready
 help:                  ## this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-demo: $(READY)         ## one group's life, told as it happens (STORY=zh tells it in Chinese)
-	@$(BIN)/python -m scenarios.demo --lang $(STORY)
+demo: $(READY)         ## a consumer freezes, the coordinator dies, a link is slow: told as it happens (STORY=zh tells it in Chinese)
+	@$(BIN)/seesaw run scenarios/demo.yaml --on sim --lang $(STORY)
 
 test: $(READY)         ## everything: style, types, tests, coverage
 	@$(MAKE) --no-print-directory check

@@ -1,6 +1,6 @@
 """Members driven by hand: one request after the other, by name, in virtual time. The verbs are in `verbs.py`.
 
-Recordings, transcripts, properties and the demonstration are all dialogues. A step is plain data (`{do: join, member:
+Recordings, transcripts and properties are all dialogues. A step is plain data (`{do: join, member:
 a}`), and so is its answer, in the form that recordings have: ids by their names (`$a` is the first id that was given to
 member a, `$a.2` the second), empty fields left out.
 """

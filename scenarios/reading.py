@@ -1,5 +1,6 @@
 """YAML files that people write: read with the line of everything, so that an error can say where it is."""
 
+import re
 from collections.abc import Collection, Hashable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,22 @@ class BadFile(ValueError):
 
     def __init__(self, path: Path, line: int | None, problem: str) -> None:
         super().__init__(f"{path}:{line}: {problem}" if line is not None else f"{path}: {problem}")
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML 1.2's truth: `true` and `false`. A `no` or an `on` is a word, and may be a key."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false"), ["t", "f"])
+
+
+class _Dumper(yaml.SafeDumper):
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 class Lines(dict[Any, Any]):
@@ -53,7 +70,7 @@ class Document:
         except (OSError, UnicodeDecodeError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
             raise BadFile(self.path, None, f"cannot be read: {reason}") from None
-        loader = yaml.CSafeLoader(text)
+        loader = _Loader(text)
         try:
             node = loader.get_single_node()
             return None if node is None else self._plain(loader, node)
@@ -65,7 +82,7 @@ class Document:
         finally:
             loader.dispose()
 
-    def _plain(self, loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
+    def _plain(self, loader: _Loader, node: yaml.Node) -> Any:
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(loader, each) for each in node.value]
         if not isinstance(node, yaml.MappingNode):
@@ -94,7 +111,8 @@ def plain(value: Any) -> Any:
 
 def flow(value: Any) -> str:
     """A value on one line, as it might stand in a file."""
-    text = str(yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True))
+    text = str(yaml.dump(value, Dumper=_Dumper, default_flow_style=True, width=10**6, sort_keys=False,
+                         allow_unicode=True))
     return text.removesuffix("\n").removesuffix("\n...")
 
 

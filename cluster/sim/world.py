@@ -11,8 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from cluster.events import Event
-from cluster.events import Stamped
+from cluster.events import Event, Stamped
 from cluster.machine import (
     CancelTimer,
     Disconnect,
