@@ -164,7 +164,8 @@ class Cluster:
     def coordinator(self, group: str = "g") -> GroupCoordinator:
         for process in self.world.processes.values():
             machine = process.machine
-            if isinstance(machine, GroupCoordinator) and partition_for(group, 4) in machine.shards:
+            lives = process.is_alive and not process.host.is_paused
+            if lives and isinstance(machine, GroupCoordinator) and partition_for(group, 4) in machine.shards:
                 return machine
         raise AssertionError("nobody coordinates it")
 
