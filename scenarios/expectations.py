@@ -39,6 +39,11 @@ def _is(wanted: object, found: object, what: str) -> Answer:
     return (Outcome.VALID if wanted == found else Outcome.INVALID), f"{what}: {found}, wanted {wanted}"
 
 
+def _no_state(name: str) -> str | None:
+    states = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
+    return None if name in states else f"no state {name!r}; there are: {', '.join(states)}"
+
+
 class Detected(Expectation):
     """A member that failed was removed when its session was over: how much later than that."""
 
@@ -72,6 +77,30 @@ class Survived(Expectation):
         return Outcome.VALID, f"{self.who} was not removed"
 
 
+class Removed(Expectation):
+    """The coordinator took somebody out of the group for this cause, so often."""
+
+    who: Target
+    cause: str
+    count: tuple[int, int] = (1, 1)
+    during: tuple[Duration, Duration] | None = None
+
+    def judge(self, seen: Observations) -> Answer:
+        found = seen.removed_for(self.who, self.cause, self.during)
+        return _within(found, self.count, f"removals of {self.who}")
+
+
+class Left(Expectation):
+    """A consumer left by itself for this cause (closed, unsubscribed, poll interval), so often."""
+
+    who: Target
+    cause: str
+    count: tuple[int, int] = (1, 1)
+
+    def judge(self, seen: Observations) -> Answer:
+        return _within(seen.left(self.who, self.cause), self.count, f"{self.who} left")
+
+
 class Rebalances(Expectation):
     """How many generations a group went through, or that began for one cause."""
 
@@ -92,8 +121,7 @@ class State(Expectation):
     at: Duration | None = None
 
     def problem(self) -> str | None:
-        states = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-        return None if self.is_ in states else f"no state {self.is_!r}; there are: {', '.join(states)}"
+        return _no_state(self.is_)
 
     def judge(self, seen: Observations) -> Answer:
         found = seen.state(self.group, self.at)
@@ -128,6 +156,39 @@ class AllOwned(Expectation):
         shown = ", ".join(f"{topic}-{number}: {' and '.join(who) or 'nobody'}"
                           for (topic, number), who in wrong.items())
         return (Outcome.INVALID, shown) if wrong else (Outcome.VALID, f"{len(wanted)} partitions, one owner each")
+
+
+class Owns(Expectation):
+    """How many partitions a member has."""
+
+    who: Target
+    count: int
+    at: Duration | None = None
+
+    def problem(self) -> str | None:
+        return None if self.who.kind == "member" else f"{self.who}: of a member, `member G/N`"
+
+    def judge(self, seen: Observations) -> Answer:
+        return _is(self.count, seen.owned(self.who, self.at), "partitions")
+
+
+class Restored(Expectation):
+    """A group as its next coordinator found it in the log, after the one before it was hit."""
+
+    group: str
+    is_: str
+    generation: int
+    members: int
+
+    def problem(self) -> str | None:
+        return _no_state(self.is_)
+
+    def judge(self, seen: Observations) -> Answer:
+        found = seen.restored(self.group)
+        if found is None:
+            return Outcome.UNKNOWN, f"{self.group} was not loaded after a fault of its coordinator"
+        return _is(f"{self.is_}, generation {self.generation}, {self.members} members",
+                   f"{found.state}, generation {found.generation}, {len(found.members)} members", "found")
 
 
 class Failover(Expectation):
@@ -171,6 +232,18 @@ class Reread(Expectation):
         if not seen.processed(self.group):
             return Outcome.UNKNOWN, "nothing was processed"
         return _within(seen.reread(self.group), (self.at_least, self.at_most), "records processed again")
+
+
+class Commits(Expectation):
+    """How often a commit was answered with this: NONE, a Kafka error, or what the client says without asking."""
+
+    group: str
+    error: str
+    count: tuple[int, int]
+    during: tuple[Duration, Duration] | None = None
+
+    def judge(self, seen: Observations) -> Answer:
+        return _within(seen.commits(self.group, self.error, self.during), self.count, f"commits answered {self.error}")
 
 
 class Failed(Expectation):
@@ -227,8 +300,9 @@ class No(Expectation):
 
 
 EXPECTATIONS: dict[str, type[Expectation]] = {
-    "detected": Detected, "survived": Survived, "rebalances": Rebalances, "state": State, "members": Members,
-    "all-owned": AllOwned, "failover": Failover, "progress": Progress, "reread": Reread, "failed": Failed,
+    "detected": Detected, "survived": Survived, "removed": Removed, "left": Left, "rebalances": Rebalances,
+    "state": State, "members": Members, "all-owned": AllOwned, "owns": Owns, "failover": Failover,
+    "restored": Restored, "progress": Progress, "reread": Reread, "commits": Commits, "failed": Failed,
     "expired": Expired, "elections": Elections, "no": No}
 
 

@@ -11,6 +11,7 @@ from cluster.broker.image import OFFSETS_TOPIC
 from cluster.checks import Checks, Verdict
 from cluster.checks.records import LostRecord
 from cluster.events import (
+    CommitAnswered,
     ConsumerFailed,
     FaultBegan,
     GenerationStarted,
@@ -107,21 +108,25 @@ class Observations:
         self._owned: list[tuple[int, str, str, frozenset[Where]]] = []     # when, group, client, what it has then
         self._processed: dict[str, tuple[list[int], list[int]]] = {}       # group -> instants, running sums
         self._errors: dict[str, list[str]] = {}
+        self._leaves: list[tuple[str, str]] = []           # client, cause
+        self._commits: list[tuple[int, str, str]] = []     # when, group, error
+        self._restored: dict[str, list[tuple[int, GroupLoaded]]] = {}
         self._expired: dict[str, int] = {}
         self._leaders: dict[Where, list[int]] = {}
         self._loaded: list[tuple[int, int, str]] = []
         self.offsets_partitions = 50
-        self._hears: dict[type, Callable[..., None]] = {
+        self.hears: dict[type, Callable[..., None]] = {
             SessionRenewed: self._renewed, RecordsProcessed: self._worked, MemberAdded: self._added,
             MemberRemoved: self._gone, MemberReplaced: self._replaced, GroupLoaded: self._group_loaded,
             GroupMoved: self._moved, RebalanceStarted: self._rebalance, GenerationStarted: self._generation,
             FaultBegan: self._fault, TopicCreated: self._topic, TopicGrown: self._topic, TopicDeleted: self._no_topic,
             PartitionsAssigned: self._assigned, PartitionsRevoked: self._released, PartitionsLost: self._released,
             MemberLeft: self._left, ProcessDied: self._died, ConsumerFailed: self._gave_up,
-            OffsetsExpired: self._offsets_expired, LeaderElected: self._elected, ShardLoaded: self._shard_loaded}
+            CommitAnswered: self._committed, OffsetsExpired: self._offsets_expired, LeaderElected: self._elected,
+            ShardLoaded: self._shard_loaded}
 
     def __call__(self, stamped: Stamped) -> None:
-        hear = self._hears.get(type(stamped.event))
+        hear = self.hears.get(type(stamped.event))
         if hear is not None and stamped.at <= self.end:
             hear(stamped.at, stamped.machine, stamped.event)
 
@@ -157,6 +162,7 @@ class Observations:
         members.add(event.member_id)
 
     def _group_loaded(self, at: int, _: str, event: GroupLoaded) -> None:
+        self._restored.setdefault(event.group_id, []).append((at, event))
         self._groups[event.group_id] = set(event.members)
         self._states.setdefault(event.group_id, []).append((at, event.state))
         self._count(at, event.group_id)
@@ -195,11 +201,15 @@ class Observations:
         self._owned.append((at, event.group_id, machine, before - _flat(event.partitions)))
 
     def _left(self, at: int, machine: str, event: MemberLeft) -> None:
+        self._leaves.append((machine, event.cause))
         self._owned.append((at, event.group_id, machine, frozenset()))
 
     def _died(self, at: int, _: str, event: ProcessDied) -> None:
         for group_id in {group_id for _, group_id, who, _ in self._owned if who == event.name}:
             self._owned.append((at, group_id, event.name, frozenset()))
+
+    def _committed(self, at: int, _: str, event: CommitAnswered) -> None:
+        self._commits.append((at, event.group_id, event.error))
 
     def _gave_up(self, _: int, machine: str, event: ConsumerFailed) -> None:
         self._errors.setdefault(machine, []).append(event.error)
@@ -217,6 +227,9 @@ class Observations:
 
     def _instant(self, at: int | None) -> int:
         return self.begin + (self.until if at is None else at)
+
+    def _span(self, during: tuple[int, int] | None) -> tuple[int, int]:
+        return (0, self._instant(None)) if during is None else (self._instant(during[0]), self._instant(during[1]))
 
     def _hosts(self, who: Target) -> set[str]:
         """Whom a target means: the member itself, or whoever played the role when it was hit."""
@@ -237,6 +250,16 @@ class Observations:
     def removals(self, who: Target, after: int) -> list[Removal]:
         hosts = self._hosts(who)
         return [each for each in self.removed if each.client in hosts and each.at >= after]
+
+    def removed_for(self, who: Target, cause: str, during: tuple[int, int] | None) -> int:
+        begin, end = self._span(during)
+        hosts = self._hosts(who)
+        return sum(1 for each in self.removed if each.client in hosts and each.cause == cause
+                   and begin <= each.at <= end)
+
+    def left(self, who: Target, cause: str) -> int:
+        hosts = self._hosts(who)
+        return sum(1 for client, why in self._leaves if client in hosts and why == cause)
 
     def generations(self, group: str, after: int, before: int | None, cause: str | None) -> int:
         begin, end = self._instant(after), self._instant(before)
@@ -263,6 +286,16 @@ class Observations:
                 owners.setdefault(where, []).append(who)
         return owners
 
+    def owned(self, who: Target, at: int | None) -> int:
+        member = f"{who.name}-{who.number}"
+        return sum(1 for owners in self.owners(who.name, at).values() if member in owners)
+
+    def restored(self, group: str) -> GroupLoaded | None:
+        """What was found by whoever loaded the group first after its coordinator was hit."""
+        home = partition_for(group, self.offsets_partitions)
+        hit = min((blow.at for blow in self.blows if home in blow.coordinates and blow.what in GOING), default=FOREVER)
+        return next((event for at, event in self._restored.get(group, []) if at >= hit), None)
+
     def failover(self, group: str) -> int | None:
         """How long the longest one took, in ms; -1 if nobody took over from a coordinator that went; None if none
         did."""
@@ -286,6 +319,11 @@ class Observations:
 
     def reread(self, group: str) -> int:
         return sum(rule.reread(group) for rule in self.checks.rules if isinstance(rule, LostRecord))
+
+    def commits(self, group: str, error: str, during: tuple[int, int] | None) -> int:
+        begin, end = self._span(during)
+        return sum(1 for at, group_id, answer in self._commits
+                   if group_id == group and answer == error and begin <= at <= end)
 
     def failed(self, who: Target) -> list[str]:
         return [error for host in self._hosts(who) for error in self._errors.get(host, [])]
