@@ -43,25 +43,27 @@ class Document:
         self.path = Path(path)
         self.content = self._read()
 
-    def bad(self, where: Any, problem: str, key: str | None = None) -> BadFile:
+    def bad(self, where: Any, problem: str, key: Hashable | None = None) -> BadFile:
         """The error for something in this file: `where` is the mapping it stands in."""
         line = getattr(where, "line", None)
         if key is not None and isinstance(where, Lines):
             line = where.line_of.get(key, line)
         return BadFile(self.path, line, problem)
 
-    def mapping(self, value: Any, where: Any, what: str, allowed: Collection[str] = ()) -> Lines:
-        """A mapping with no keys but the allowed ones."""
+    def mapping(self, value: Any, where: Any, what: str, allowed: Collection[str] | None = None,
+                under: Hashable | None = None) -> Lines:
+        """A mapping with no keys but the allowed ones. It stands in `where`, under a key."""
         if not isinstance(value, Lines):
-            raise self.bad(where, f"{what} is a mapping, not {short(value)}")
+            raise self.bad(where, f"{what} is a mapping, not {short(value)}", under)
         for key in value:
-            if allowed and key not in allowed:
-                raise self.bad(value, f"{what} has no key {key!r}; allowed: {', '.join(sorted(allowed))}", key)
+            if allowed is not None and key not in allowed:
+                raise self.bad(value, f"{what} has no key {key!r}; allowed: {', '.join(sorted(allowed)) or 'none'}",
+                               key)
         return value
 
-    def sequence(self, value: Any, where: Any, what: str) -> list[Any]:
+    def sequence(self, value: Any, where: Any, what: str, under: Hashable | None = None) -> list[Any]:
         if not isinstance(value, list):
-            raise self.bad(where, f"{what} is a list, not {short(value)}")
+            raise self.bad(where, f"{what} is a list, not {short(value)}", under)
         return value
 
     def _read(self) -> Any:
@@ -86,7 +88,7 @@ class Document:
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(loader, each) for each in node.value]
         if not isinstance(node, yaml.MappingNode):
-            return loader.construct_object(node)
+            return self._scalar(loader, node)
         found = Lines()
         found.line = node.start_mark.line + 1
         found.line_of = {}
@@ -100,6 +102,13 @@ class Document:
             found[key] = self._plain(loader, value_node)
             found.line_of[key] = line
         return found
+
+    def _scalar(self, loader: _Loader, node: yaml.Node) -> Any:
+        """It may look like a number or a date, and be none: one of five thousand digits, or of February 30."""
+        try:
+            return loader.construct_object(node)
+        except ValueError as problem:
+            raise BadFile(self.path, node.start_mark.line + 1, f"not a value: {problem}") from None
 
 
 def plain(value: Any) -> Any:
