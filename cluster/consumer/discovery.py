@@ -55,9 +55,13 @@ class Discovery:
     def look_behind(self) -> None:
         """The heartbeat thread looks: it drops a question that was not answered so far, and asks the next time."""
         if self.asked is not None:
-            self.asked = None
+            self.drop()
         else:
             self.look()
+
+    def drop(self) -> None:
+        """Nobody waits for the answer any more; if it comes it is welcome all the same."""
+        self.asked = None
 
     # Answers
 

@@ -123,9 +123,16 @@ class Application:
     # poll()
 
     def _begin_poll(self) -> None:
-        """Even one that does not wait takes a millisecond: else time would stand still in a world without events."""
+        """Even one that does not wait takes a millisecond: else time would stand still in a world without events.
+
+        Between two polls the heartbeat thread gets the lock that a poll holds while it looks for the coordinator, and
+        drops its question: else a broker that is cut off could keep a member waiting for request.timeout.ms.
+        """
         self.doing = Doing.POLLING
-        self.consumer.discovery.start_over()
+        discovery = self.consumer.discovery
+        discovery.start_over()
+        if discovery.asked is not None and self.config.heartbeat_thread and self.consumer.heartbeats.is_running():
+            discovery.drop()
         self.until = self.out.now + max(self.config.poll_timeout_ms, 1)
 
     def _poll(self) -> bool:

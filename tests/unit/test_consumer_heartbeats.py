@@ -154,6 +154,31 @@ def test_an_answer_to_a_question_that_was_dropped_is_still_welcome() -> None:
     assert len(stage.events(CoordinatorFound)) == 2
 
 
+def test_between_two_polls_the_thread_drops_the_question_that_the_application_waited_for() -> None:
+    """While a poll looks for the coordinator it holds the lock that the thread needs. Kafka's
+    AbstractCoordinator.ensureCoordinatorReady is synchronized, and HeartbeatThread.run clears the future after it: a
+    broker that is cut off holds a member up for one poll, not for request.timeout.ms."""
+    stage = Stage(**QUICK, poll_timeout_ms=1000)
+    stage.join()
+    stage.answer(FindCoordinatorRequest, Hold(), always=True)
+    stage.answer(HeartbeatRequest, Close())
+    stage.run(2000)
+    since = stage.now
+    stage.run(5000)
+    assert len(stage.sent(FindCoordinatorRequest, since)) == 5
+
+
+def test_without_the_thread_nobody_drops_the_question() -> None:
+    stage = Stage(**QUICK, poll_timeout_ms=1000, heartbeat_thread=False)
+    stage.join()
+    stage.answer(FindCoordinatorRequest, Hold(), always=True)
+    stage.answer(HeartbeatRequest, Close())
+    stage.run(2000)
+    since = stage.now
+    stage.run(5000)
+    assert stage.sent(FindCoordinatorRequest, since) == []
+
+
 def test_the_thread_finds_a_new_coordinator_and_the_session_goes_on() -> None:
     stage = Stage(nodes=(1, 2), **QUICK)
     stage.join()
