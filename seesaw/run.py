@@ -86,11 +86,16 @@ def _play(played: Run, plan: Scenario, lang: str, *, silent: bool) -> Result:
             if not silent:
                 click.secho(line, fg=COLOURS.get(about))
         if not silent and plan.story:
-            click.secho(f"{plan.name}: {plan.story.get(lang) or plan.story['en']}\n", bold=True)
+            click.secho(f"{plan.name}: {_story(plan, lang)}\n", bold=True)
         narrator = played.tell(say, lang)
         result = played.play()
         narrator.finish()
     return result
+
+
+def _story(plan: Scenario, lang: str) -> str:
+    """In this language, or in the one that it is told in."""
+    return plan.story.get(lang) or next(iter(plan.story.values()), "")
 
 
 def _judged(result: Result, lang: str, quiet: bool) -> str:
@@ -121,7 +126,7 @@ def _where(breach: object) -> str:
 
 def _plan(plan: Scenario) -> str:
     cluster = plan.cluster
-    lines = [f"{plan.name}: {plan.story.get('en', '')}".strip(),
+    lines = [f"{plan.name}: {_story(plan, 'en')}".strip(),
              f"cluster: {cluster.brokers} brokers on {cluster.nodes} nodes",
              *(f"  topic {name}: {topic.partitions} partitions, {topic.replication_factor} replicas"
                for name, topic in cluster.topics.items()),
