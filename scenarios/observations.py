@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -41,6 +41,7 @@ from cluster.java import partition_for
 
 FOREVER = 1 << 62
 GOING = ("crash", "silence", "stop", "cut")     # faults after which a coordinator is somewhere else
+NOBODY = "nobody"                              # coordinates a group whose partition has no leader
 Where = tuple[str, int]
 Value = TypeVar("Value")
 
@@ -115,15 +116,18 @@ class Observations:
         self._leaders: dict[Where, list[int]] = {}
         self._loaded: list[tuple[int, int, str]] = []
         self.offsets_partitions = 50
+        self._coordinators: dict[str, str] = {}            # group -> who speaks for it
+        groups: dict[type, Callable[..., None]] = {
+            SessionRenewed: self._renewed, MemberAdded: self._added, MemberRemoved: self._gone,
+            MemberReplaced: self._replaced, GroupLoaded: self._group_loaded, GroupMoved: self._moved,
+            RebalanceStarted: self._rebalance, GenerationStarted: self._generation,
+            OffsetsExpired: self._offsets_expired}
         self.hears: dict[type, Callable[..., None]] = {
-            SessionRenewed: self._renewed, RecordsProcessed: self._worked, MemberAdded: self._added,
-            MemberRemoved: self._gone, MemberReplaced: self._replaced, GroupLoaded: self._group_loaded,
-            GroupMoved: self._moved, RebalanceStarted: self._rebalance, GenerationStarted: self._generation,
+            **{kind: self._if_current(hear) for kind, hear in groups.items()}, RecordsProcessed: self._worked,
             FaultBegan: self._fault, TopicCreated: self._topic, TopicGrown: self._topic, TopicDeleted: self._no_topic,
             PartitionsAssigned: self._assigned, PartitionsRevoked: self._released, PartitionsLost: self._released,
             MemberLeft: self._left, ProcessDied: self._died, ConsumerFailed: self._gave_up,
-            CommitAnswered: self._committed, OffsetsExpired: self._offsets_expired, LeaderElected: self._elected,
-            ShardLoaded: self._shard_loaded}
+            CommitAnswered: self._committed, LeaderElected: self._elected, ShardLoaded: self._shard_loaded}
 
     def __call__(self, stamped: Stamped) -> None:
         hear = self.hears.get(type(stamped.event))
@@ -134,6 +138,19 @@ class Observations:
         self.begin, self.end = begin, begin + self.until
 
     # Hearing
+
+    def _if_current(self, hear: Callable[..., None]) -> Callable[..., None]:
+        """A coordinator that was deposed and does not know it goes on talking about its groups: that does not count."""
+        def heard(at: int, machine: str, event: Any) -> None:
+            speaks = self._coordinators.get(event.group_id) or self._find_coordinator(event.group_id)
+            if speaks in (machine, NOBODY):
+                hear(at, machine, event)
+        return heard
+
+    def _find_coordinator(self, group_id: str) -> str:
+        leaders = self._leaders.get((OFFSETS_TOPIC, partition_for(group_id, self.offsets_partitions)), [-1])
+        self._coordinators[group_id] = found = NOBODY if leaders[-1] < 0 else f"coordinator-{leaders[-1]}"
+        return found
 
     def _renewed(self, at: int, _: str, event: SessionRenewed) -> None:
         self._sessions[event.member_id] = at, event.until
@@ -219,6 +236,8 @@ class Observations:
 
     def _elected(self, _: int, __: str, event: LeaderElected) -> None:
         self._leaders.setdefault((event.topic, event.partition), []).append(event.leader)
+        if event.topic == OFFSETS_TOPIC:
+            self._coordinators.clear()
 
     def _shard_loaded(self, at: int, machine: str, event: ShardLoaded) -> None:
         self._loaded.append((at, event.partition, machine))
