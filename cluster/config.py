@@ -4,7 +4,7 @@ One frozen struct for each role. `settings()` makes one from Kafka's keys and re
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -101,7 +101,8 @@ class ConsumerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     exclude_internal_topics: bool = True
     heartbeat_thread: bool = True              # false: before 0.10.1, heartbeats left from the polling thread
     poll_timeout_ms: AtLeast0 = 1000           # how long the application lets a poll wait
-    processing_ms_per_record: Annotated[float, Meta(ge=0)] = 0.0
+    processing_ms_per_record: Annotated[float, Meta(ge=0, le=2**31 - 1)] = 0.0
+    paused: bool = False                       # it has paused all partitions: a member that does not fetch
     commit: Literal["auto", "sync", "async", "none"] = "auto"     # sync, async: after each batch; auto: as configured
 
 
@@ -141,5 +142,15 @@ def settings(role: type[Config], given: Mapping[str, Any]) -> Config:
         try:
             msgspec.convert({key: value}, role)
         except msgspec.ValidationError as problem:
-            raise BadSetting(f"{key}: {str(problem).split(' - at ')[0]}, not {value!r}") from None
+            said = str(problem).split(" - at ")[0]
+            if said.startswith("Invalid enum value"):
+                said = f"one of {', '.join(_allowed(role, key))}"
+            raise BadSetting(f"{key}: {said}, not {value!r}") from None
     return msgspec.convert(dict(given), role)
+
+
+def _allowed(role: type[msgspec.Struct], key: str) -> list[str]:
+    kinds = [field.type for field in msgspec.structs.fields(role) if field.encode_name == key]
+    while kinds and get_origin(kinds[0]) is not Literal:
+        kinds = list(get_args(kinds[0]))       # of a tuple: what it holds
+    return [str(each) for each in get_args(kinds[0])] if kinds else []

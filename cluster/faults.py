@@ -96,13 +96,13 @@ class Roles:
         self.leaders: dict[tuple[str, int], int] = {}
         self.group_leaders: dict[str, str] = {}
         self.clients: dict[str, str] = {}      # member id -> the client's name, which is its host's
-        self._hears: dict[type, Callable[..., None]] = {
+        self.hears: dict[type, Callable[..., None]] = {
             LeaderElected: self._elected, LeaderChosen: self._chosen, GenerationStarted: self._began,
             MemberAdded: self._added, MemberReplaced: self._replaced, TopicCreated: self._created,
             GroupLoaded: self._loaded}
 
     def __call__(self, stamped: Stamped) -> None:
-        hear = self._hears.get(type(stamped.event))
+        hear = self.hears.get(type(stamped.event))
         if hear is not None:
             hear(stamped.event)
 

@@ -20,6 +20,7 @@ from cluster.checks import Checks, Outcome, Verdict
 from cluster.checks.records import LostRecord
 from cluster.events import Event, FaultBegan, FaultEnded, Stamped
 from cluster.sim.journal import Journal, Level
+from cluster.sim.world import Only
 from scenarios.eventlog import EventLog
 from scenarios.expectations import written
 from scenarios.observations import Interest, Observations
@@ -28,6 +29,7 @@ from scenarios.simulation import Simulation
 from scenarios.story import Narrator
 
 RUNS = Path("runs")
+CUT_SHORT = Outcome.UNKNOWN, "the run was interrupted before it could come true"
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -93,17 +95,17 @@ class Run:
     """One scenario, once, on the simulator."""
 
     def __init__(self, scenario: Scenario, seed: int = 0, *, place: Path | None = None,
-                 level: Level = Level.PROTOCOL, checked: bool = True) -> None:
+                 level: Level = Level.PROTOCOL, checked: bool = True, through_codec: bool = False) -> None:
         self.scenario = scenario
         self.seed = seed
         self.place = place
-        self.simulation = Simulation(scenario, seed)
+        self.simulation = Simulation(scenario, seed, through_codec=through_codec)
         self.checks = Checks() if checked else Checks("none")
         self.faults: list[dict[str, Any]] = []
         self.narrator: Narrator | None = None
         self.log = EventLog(place / "events", level) if place is not None else None
         world = self.simulation.world
-        world.observers += [self.checks, self._keep_fault]
+        world.observers += [self.checks, Only((FaultBegan, FaultEnded), self._keep_fault)]
         if checked or level is not Level.COUNTS:
             self.journal = world.journal = Journal(world, self._patience_ms())
             self.journal.observers.append(self.checks)
@@ -130,11 +132,11 @@ class Run:
         simulation = self.simulation
         seen = self._observations()
         simulation.world.observers.append(seen)
-        simulation.prepare()
-        seen.start(simulation.begin)
-        if self.narrator is not None:
-            simulation.world.observers.append(self.narrator)
         try:
+            simulation.prepare()
+            seen.start(simulation.begin)
+            if self.narrator is not None:
+                simulation.world.observers.append(self.narrator)
             simulation.play()
             simulation.heal()
             simulation.read_back()
@@ -153,7 +155,8 @@ class Run:
     def _result(self, seen: Observations, *, interrupted: bool = False) -> Result:
         world = self.simulation.world
         seen.verdicts = self.checks.verdicts(world.now)
-        judged = tuple(Judged(written(each), *each.judge(seen)) for each in self.scenario.expect)
+        judged = tuple(Judged(written(each), *(CUT_SHORT if interrupted else each.judge(seen)))
+                       for each in self.scenario.expect)
         counted = next((rule.counted() for rule in self.checks.rules if isinstance(rule, LostRecord)), {})
         return Result(_verdict(judged, seen.verdicts, interrupted), self.scenario.name, self.seed, "sim", judged,
                       tuple(seen.verdicts), counted, 0 if self.log is None else self.log.events,

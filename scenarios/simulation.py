@@ -39,7 +39,7 @@ from cluster.producer import Producer
 from cluster.sim import hosts
 from cluster.sim.deploy import deploy, is_ready, node_of
 from cluster.sim.network import FINE, Condition
-from cluster.sim.world import World
+from cluster.sim.world import Only, World
 from cluster.wire import control
 from cluster.wire.apis import request
 from cluster.wire.errors import Error
@@ -98,14 +98,13 @@ class Simulation:
         self.world = World(seed=seed, latency_ms=scenario.cluster.latency_ms, through_codec=through_codec)
         self.roles = Roles({}, scenario.cluster.config.offsets_topic_num_partitions)
         self.nodes: dict[str, str] = self.roles.nodes      # type: ignore[assignment]
-        self.world.observers += [self.roles, self._observe]
+        self.world.observers += [self.roles, Only((BrokerStopped, MemberLeft), self._observe)]
         self.begin = 0
         self.members: dict[str, int] = {}      # group -> how many there have been
         self.agenda: list[tuple[int, int, str, Any]] = []
         self.broken: dict[int, Broken] = {}
         self.conditions: dict[tuple[str, str], dict[int, Condition]] = {}
         self.stopping: dict[str, int] = {}     # host -> the number of the fault, if it comes back
-        self.is_interrupted = False
         self._entries = 0
         self._faults = 0
         self._assignors: dict[str, Assignor] = {}
@@ -185,17 +184,11 @@ class Simulation:
         end = self.begin + (self.scenario.until if until is None else until)
         world = self.world
         while self.agenda and self.agenda[0][0] <= end:
-            due = max(self.agenda[0][0], world.now)
-            if not world.run_until(self._take_interruption, due):
+            if world.run(max(self.agenda[0][0], world.now)):
                 _, _, what, about = heappop(self.agenda)
                 self._does[what](about)
-        while world.run_until(self._take_interruption, end):
+        if not world.run(end):
             self.play(until)
-
-    def _take_interruption(self) -> bool:
-        """Something was put on the agenda for now while the world was running."""
-        interrupted, self.is_interrupted = self.is_interrupted, False
-        return interrupted
 
     def _schedule(self, due: int, what: str, about: Any) -> None:
         self._entries += 1
@@ -220,10 +213,9 @@ class Simulation:
 
     def _observe(self, stamped: Stamped) -> None:
         """Whoever was asked to stop and is ready for it goes."""
-        event = stamped.event
-        if isinstance(event, (BrokerStopped, MemberLeft)) and stamped.machine in self.stopping:
+        if stamped.machine in self.stopping:
             self._schedule(stamped.at, "down", stamped.machine)
-            self.is_interrupted = True
+            self.world.is_halted = True        # there is something on the agenda for now
 
     # What the timeline says
 

@@ -86,8 +86,10 @@ class Image:
         self.brokers: dict[int, BrokerState] = {}
         self.topics: dict[str, list[PartitionState]] = {}
         self.ids: dict[str, int] = {}
+        self._described: dict[str, MetadataResponseTopic] = {}     # as long as nothing of it changes
 
     def apply(self, change: Change) -> None:
+        self._described.pop(getattr(change, "topic", getattr(change, "name", "")), None)
         if isinstance(change, PartitionChanged):
             self.topics[change.topic][change.partition] = change.state
         elif isinstance(change, BrokerChanged):
@@ -120,10 +122,14 @@ class Image:
     def described(self, name: str) -> MetadataResponseTopic:
         if name not in self.topics:
             return MetadataResponseTopic(name, Error.UNKNOWN_TOPIC_OR_PARTITION)
-        return MetadataResponseTopic(name, is_internal=name == OFFSETS_TOPIC, partitions=tuple(
-            MetadataResponsePartition(number, one.leader, one.leader_epoch, one.replicas, one.isr,
-                                      Error.LEADER_NOT_AVAILABLE if one.leader == NO_LEADER else Error.NONE)
-            for number, one in enumerate(self.topics[name])))
+        described = self._described.get(name)
+        if described is None:
+            described = self._described[name] = MetadataResponseTopic(
+                name, is_internal=name == OFFSETS_TOPIC, partitions=tuple(
+                    MetadataResponsePartition(number, one.leader, one.leader_epoch, one.replicas, one.isr,
+                                              Error.LEADER_NOT_AVAILABLE if one.leader == NO_LEADER else Error.NONE)
+                    for number, one in enumerate(self.topics[name])))
+        return described
 
 
 def legal_name(name: str) -> bool:

@@ -21,13 +21,13 @@ class Checks:
     def __init__(self, *names: str) -> None:
         self.rules = [rule() for name, rule in RULES.items() if not names or name in names]
         self.now = 0
-        self._handlers: dict[type[Event], list[Handler]] = {}
+        self.hears: dict[type[Event], list[Handler]] = {}
         for rule in self.rules:
             for kind, handler in rule.hears().items():
-                self._handlers.setdefault(kind, []).append(handler)
+                self.hears.setdefault(kind, []).append(handler)
 
     def __call__(self, stamped: Stamped) -> None:
-        handlers = self._handlers.get(type(stamped.event))
+        handlers = self.hears.get(type(stamped.event))
         if handlers is not None:
             self.now = stamped.at
             for handle in handlers:

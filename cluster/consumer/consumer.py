@@ -28,8 +28,8 @@ from cluster.consumer.ownership import Ownership
 from cluster.consumer.polling import Application
 from cluster.consumer.positions import Positions
 from cluster.consumer.seeking import Seeking
-from cluster.consumer.states import PROGRAM, Asked, When
-from cluster.consumer.words import Words
+from cluster.consumer.states import Asked
+from cluster.consumer.words import LINES, Words
 from cluster.events import PollIntervalExceeded
 from cluster.machine import Disconnected, Effect, Input, Received, TimerFired, Told
 from cluster.wire.errors import Error
@@ -103,15 +103,16 @@ class Consumer:
 
     def step(self, now: int, event: Input) -> list[Effect]:
         effects = self.out.begin(now)
-        if isinstance(event, Told):
+        if isinstance(event, TimerFired) and event.name == heartbeats.TIMER:
+            self.out.fired(event.name)
+            if self.config.heartbeat_thread or self.application.is_inside():
+                self.beat()
+        elif isinstance(event, TimerFired) and event.name == polling.TIMER:
+            self.out.fired(event.name)
+            self.is_stirred = True
+        elif isinstance(event, Told):
             self.application.told(event.command)
             self.is_stirred = True
-        elif isinstance(event, TimerFired) and event.name in (polling.TIMER, heartbeats.TIMER):
-            self.out.fired(event.name)
-            if event.name == polling.TIMER:
-                self.is_stirred = True
-            elif self.config.heartbeat_thread or self.application.is_inside():
-                self.beat()
         elif self._somebody_listens():
             self._hear(event)
         else:
@@ -172,10 +173,10 @@ class Consumer:
     def judge(self, answer: Answer) -> None:
         """Find the first line of the table that holds, and carry it out."""
         words = self.words
-        for when, line in PROGRAM[answer.call.asked][answer.error]:
-            if when is When.ALWAYS or words.when[when](answer):
+        for is_so, line in LINES[answer.call.asked][answer.error]:
+            if is_so is None or is_so(words, answer):
                 for do in line:
-                    words.do[do](answer)
+                    do(words, answer)
                 return
 
     def _tell_losses(self) -> None:

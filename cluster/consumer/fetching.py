@@ -79,6 +79,8 @@ class Fetching:
 
     def send(self) -> None:
         """Ask every broker that leads something we can read, unless it has not answered yet."""
+        if self.config.paused:
+            return
         if self.buffer:
             requests = self._make_requests()
         else:

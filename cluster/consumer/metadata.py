@@ -13,13 +13,13 @@ from cluster.consumer.connections import Call, Connections, broker_name
 from cluster.consumer.outbox import Backoff, Outbox
 from cluster.consumer.states import Asked
 from cluster.wire.errors import Error
-from cluster.wire.log import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from cluster.wire.log import MetadataRequest, MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 TIMER = "metadata"
 
 
 class Leader(msgspec.Struct, frozen=True, gc=False):
-    node: int                                  # -1: nobody
+    node: int
     epoch: int
 
 
@@ -34,7 +34,7 @@ class Metadata:
         self.backoff = backoff
         self.rng = rng
         self.version = 0                       # of the answers
-        self.topics: dict[str, tuple[Leader, ...]] = {}
+        self.topics: dict[str, tuple[MetadataResponsePartition, ...]] = {}     # partitions in their order
         self.internal: dict[str, None] = {}
         self.brokers: tuple[str, ...] = ()
         self.is_stale = True
@@ -87,27 +87,32 @@ class Metadata:
 
     def learn(self, call: Call, body: MetadataResponse) -> None:
         now = self.out.now
-        topics = {topic.name: self._leaders(topic) for topic in body.topics if topic.error_code is Error.NONE}
+        topics = {topic.name: self._partitions(topic) for topic in body.topics if topic.error_code is Error.NONE}
         self._repeats = 0 if topics != self.topics else self._repeats + 1
         self.topics = topics
         self.internal = {topic.name: None for topic in body.topics if topic.is_internal}
         self.brokers = tuple([broker_name(broker.node_id) for broker in body.brokers])
         self.version += 1
         self.is_stale = call.about != self._wishes or any(
-            leader.node < 0 for leaders in topics.values() for leader in leaders)
+            each.leader_id < 0 for partitions in topics.values() for each in partitions)
         self._asked = None
         self._failures = 0
         self._expires = now + self.max_age_ms
         self._allowed = 0 if call.about != self._wishes else now + self.backoff.ms(max(self._repeats - 1, 0), self.rng)
         self.refresh()
 
-    def _leaders(self, topic: MetadataResponseTopic) -> tuple[Leader, ...]:
-        """Who leads each partition. A broker that lags behind may not know the newest leader: then ours is kept."""
-        known = self.topics.get(topic.name, ())
-        leaders = [Leader(each.leader_id, each.leader_epoch)
-                   for each in sorted(topic.partitions, key=lambda each: each.partition_index)]
-        return tuple([known[number] if number < len(known) and known[number].epoch > leader.epoch else leader
-                      for number, leader in enumerate(leaders)])
+    def _partitions(self, topic: MetadataResponseTopic) -> tuple[MetadataResponsePartition, ...]:
+        """What is new of a topic. A broker that lags behind may not know the newest leader: then what we know is
+        kept."""
+        known, told = self.topics.get(topic.name, ()), topic.partitions
+        if told is known:
+            return known
+        if any(each.partition_index != number for number, each in enumerate(told)):
+            told = tuple(sorted(told, key=lambda each: each.partition_index))
+        if not any(ours.leader_epoch > theirs.leader_epoch for ours, theirs in zip(known, told, strict=False)):
+            return told
+        return tuple([known[number] if number < len(known) and known[number].leader_epoch > each.leader_epoch else each
+                      for number, each in enumerate(told)])
 
     def learn_later(self) -> None:
         """Nobody answered."""
@@ -118,10 +123,10 @@ class Metadata:
 
     def leader_of(self, topic: str, partition: int) -> Leader | None:
         """Who leads a partition; None if nobody does, or nobody knows."""
-        leaders = self.topics.get(topic, ())
-        if partition >= len(leaders) or leaders[partition].node < 0:
+        partitions = self.topics.get(topic, ())
+        if partition >= len(partitions) or partitions[partition].leader_id < 0:
             return None
-        return leaders[partition]
+        return Leader(partitions[partition].leader_id, partitions[partition].leader_epoch)
 
     def sizes(self, topics: tuple[str, ...]) -> dict[str, int]:
         """How many partitions these topics have; those that do not exist are left out."""

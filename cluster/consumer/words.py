@@ -5,25 +5,20 @@ from typing import TYPE_CHECKING
 
 from cluster.consumer.answers import LOST, Answer
 from cluster.consumer.commits import Outcome
-from cluster.consumer.states import COMPLETING, PREPARING, STABLE, Asked, Do, When
+from cluster.consumer.states import COMPLETING, PREPARING, PROGRAM, STABLE, Asked, Do, When
+from cluster.wire.errors import Error
 
 if TYPE_CHECKING:
     from cluster.consumer.consumer import Consumer
 
 
 class Words:
-    """One method for each `Do`, by its name, and one for each `When`."""
+    """One method for each `Do`, by its name, and one for each `When` but ALWAYS."""
 
     def __init__(self, consumer: "Consumer") -> None:
         self.consumer = consumer
-        self.do: dict[Do, Callable[[Answer], None]] = {do: getattr(self, do.name.lower()) for do in Do}
-        self.when: dict[When, Callable[[Answer], bool]] = {
-            when: getattr(self, f"is_{when.name.lower()}") for when in When}
 
     # Circumstances
-
-    def is_always(self, answer: Answer) -> bool:
-        return True
 
     def is_same(self, answer: Answer) -> bool:
         return bool(answer.call.generation == self.consumer.member.generation)
@@ -173,3 +168,16 @@ class Words:
     def _throw_any(self, problem: str | None) -> None:
         if problem is not None:
             self.consumer.application.throw(problem)
+
+
+Line = tuple[Callable[[Words, Answer], bool] | None, tuple[Callable[[Words, Answer], None], ...]]  # if this, then that
+
+
+def _compile(when: When, line: tuple[Do, ...]) -> Line:
+    is_so = None if when is When.ALWAYS else getattr(Words, f"is_{when.name.lower()}")
+    return is_so, tuple(getattr(Words, do.name.lower()) for do in line)
+
+
+LINES: dict[Asked, dict[Error, tuple[Line, ...]]] = {
+    asked: {error: tuple(_compile(when, line) for when, line in lines) for error, lines in errors.items()}
+    for asked, errors in PROGRAM.items()}

@@ -8,7 +8,7 @@ from cluster.sim.world import MESSAGE, Host, Process, World
 
 def pause(world: World, name: str) -> None:
     """A GC pause: nothing happens in it; what arrives waits, timers do not fire, connections stay open."""
-    world.hosts[name].is_paused = True
+    world.hosts[name].is_paused = world.hosts[name].is_disturbed = True
 
 
 def wake(world: World, name: str) -> None:
@@ -17,6 +17,7 @@ def wake(world: World, name: str) -> None:
     if not host.is_paused:
         return
     host.is_paused = False
+    host.is_disturbed = host.slow_ms > 0 or host.busy_until > world.now
     backlog, host.backlog = host.backlog, []
     for process, event, connection, number in backlog:
         if isinstance(event, TimerFired):
@@ -30,8 +31,8 @@ def crash(world: World, name: str) -> None:
     host = world.hosts[name]
     for process in host.processes:
         _die(world, process)
-        for peer in list(process.peers):
-            _close_after_death(world, process, peer)
+        for connection in process.peers.values():
+            _close_after_death(world, process, connection)
         process.peers.clear()
     _down(host)
 
@@ -88,6 +89,7 @@ def mend(world: World, source: str, target: str) -> None:
 
 def slow_disk(world: World, name: str, ms: int) -> None:
     world.hosts[name].slow_ms = ms
+    world.hosts[name].is_disturbed = True      # what was written may still take time
 
 
 def _die(world: World, process: Process) -> None:
@@ -98,21 +100,19 @@ def _die(world: World, process: Process) -> None:
 
 def _down(host: Host) -> None:
     host.is_up = host.is_paused = False
+    host.is_disturbed = host.slow_ms > 0
     host.backlog.clear()
     host.busy_until = 0
 
 
-def _close_after_death(world: World, process: Process, peer: str) -> None:
-    key = (process.name, peer) if process.name < peer else (peer, process.name)
-    connection: Connection | None = world.network.connections.pop(key, None)
-    other = world.processes.get(peer)
-    if connection is None or other is None or other not in connection.ends:
+def _close_after_death(world: World, process: Process, connection: Connection) -> None:
+    at = 1 if connection.ends[0] is process else 0
+    other: Process = connection.ends[at]
+    if other.peers.get(process.name) is not connection:
         return
-    other.peers.pop(process.name, None)
-    behind = connection.arrivals[0 if connection.ends[0] is other else 1]
-    due = max(behind, world.now + world.network.latency_ms)
+    del other.peers[process.name]
+    due = max(connection.arrivals[at], world.now + world.network.latency_ms)
     if world.network.condition(process.host.name, other.host.name).is_cut:
         world.held.append((process, other, Disconnected(process.name), None))
     else:
         world.enqueue(due, MESSAGE, other, Disconnected(process.name))
-

@@ -40,7 +40,6 @@ class Network:
         self.seed = seed
         self.latency_ms = latency_ms
         self.conditions: dict[tuple[str, str], Condition] = {}      # (from host, to host) -> where it is not fine
-        self.connections: dict[tuple[str, str], Connection] = {}    # by the names of the two processes, sorted
         self._streams: dict[tuple[str, str], Random] = {}
 
     def set(self, source: str, target: str, condition: Condition) -> None:

@@ -62,6 +62,16 @@ class Journal(Protocol):
     def closed(self, process: "Process", peer: str) -> None: ...
 
 
+class Only(msgspec.Struct, frozen=True):
+    """An observer of some kinds of events."""
+
+    hears: tuple[type[Event], ...]
+    observe: Callable[[Stamped], None]
+
+    def __call__(self, stamped: Stamped) -> None:
+        self.observe(stamped)
+
+
 Birth = Callable[[int], Machine]               # incarnation -> the machine of a process that begins
 
 
@@ -78,6 +88,7 @@ class Host(msgspec.Struct, eq=False):
     backlog: list[tuple["Process", Input, Connection | None, int]] = []    # what came while it was paused
     slow_ms: int = 0                           # how long a write takes
     busy_until: int = 0                        # what a step did before is not done until then
+    is_disturbed: bool = False                 # it is paused, or its disk is slow, or was
 
 
 class Process(msgspec.Struct, eq=False):
@@ -92,13 +103,16 @@ class Process(msgspec.Struct, eq=False):
     timers: dict[str, Timer] = {}
     events: int = 0
     is_alive: bool = True
-    peers: dict[str, None] = {}                # with whom it has a connection
+    peers: dict[str, Connection] = {}          # with whom it has a connection
 
 
 class Done(msgspec.Struct, frozen=True):
     """What a step did on a slow disk, done at last."""
 
     effects: list[Effect]
+
+
+Entry = tuple[int, int, int, Process, Input | Done, Connection | None]    # due, kind, number, for whom, what, on what
 
 
 class World:
@@ -109,13 +123,16 @@ class World:
         self.through_codec = through_codec     # machines cannot tell: the transcript is the same
         self.hosts: dict[str, Host] = {}
         self.processes: dict[str, Process] = {}
-        self.observers: list[Callable[[Stamped], None]] = []
+        self.observers: list[Callable[[Stamped], None]] = []           # `hears`, if they have it: these kinds only
         self.listeners: list[Callable[[int, Envelope], None]] = []      # they see every message that is sent
         self.journal: Journal | None = None    # sees what leaves, what arrives, and what is closed
         self.held: list[tuple[Process, Process, Input, Connection | None]] = []    # what waits for a cut to heal
         self.events = 0                        # those of the world itself
-        self._queue: list[tuple[int, int, int, Process, Input | Done, Connection | None]] = []
+        self.is_halted = False                 # somebody wants to interfere: `run` returns
+        self._queue: list[Entry] = []
         self._number = 0
+        self._audience: dict[type[Event], list[Callable[[Stamped], None]]] = {}
+        self._audience_of = 0                  # how many observers there were when it was found out
 
     # Building
 
@@ -160,12 +177,17 @@ class World:
 
     # Running
 
-    def run(self, until: int) -> None:
-        """Let everything happen that is due until then, and be there."""
-        queue = self._queue
+    def run(self, until: int) -> bool:
+        """Let everything happen that is due until then, and be there. False if it was halted before."""
+        queue, take = self._queue, self._take
         while queue and queue[0][0] <= until:
-            self._next()
-        self.now = max(self.now, until)
+            take(heappop(queue))
+            if self.is_halted:
+                self.is_halted = False
+                return False
+        if until > self.now:
+            self.now = until
+        return True
 
     def run_until(self, is_done: Callable[[], bool], until: int) -> bool:
         """Let things happen until it is done, but not longer than until then. Was it done?"""
@@ -173,36 +195,41 @@ class World:
             if not self._queue or self._queue[0][0] > until:
                 self.now = max(self.now, until)
                 return False
-            self._next()
+            self._take(heappop(self._queue))
         return True
 
     def step(self) -> bool:
         """One event. False if nothing is left to happen."""
         if self._queue:
-            self._next()
+            self._take(heappop(self._queue))
         return bool(self._queue)
 
-    def _next(self) -> None:
-        due, _, number, process, event, connection = heappop(self._queue)
+    def _take(self, entry: Entry) -> None:
+        due, kind, number, process, event, connection = entry
         if not process.is_alive or (connection is not None and not connection.is_open):
             return
-        if isinstance(event, TimerFired):
-            timer = process.timers.get(event.name)
+        host = process.host
+        if kind == TIMER:
+            timer = process.timers.get(event.name)         # type: ignore[union-attr]
             if timer is None or timer.queued_number != number:
                 return
             if timer.number != number:
-                self._queue_timer(process, event, timer)
+                self._queue_timer(process, event, timer)   # type: ignore[arg-type]
                 return
-            if not process.host.is_paused:
-                del process.timers[event.name]
-        self.now = max(self.now, due)
+            if not host.is_paused:
+                del process.timers[event.name]             # type: ignore[union-attr]
+        if due > self.now:
+            self.now = due
+        if host.is_disturbed or self.journal is not None:
+            self._arrive(process, event, connection, number)
+        else:
+            self._carry_out(process, process.machine.step(self.now, event))    # type: ignore[arg-type]
+
+    def _arrive(self, process: Process, event: Input | Done, connection: Connection | None, number: int = 0) -> None:
+        host = process.host
         if isinstance(event, Done):
             self._carry_out(process, event.effects)
-        else:
-            self._arrive(process, event, connection, number)
-
-    def _arrive(self, process: Process, event: Input, connection: Connection | None, number: int = 0) -> None:
-        host = process.host
+            return
         if host.is_paused:
             host.backlog.append((process, event, connection, number))
             return
@@ -210,12 +237,12 @@ class World:
             return
         if self.journal is not None:
             self.journal.arrived(process, event)
-        writes = host.disk.writes
-        effects = process.machine.step(self.now, event)
         if host.slow_ms or host.busy_until > self.now:
+            writes = host.disk.writes
+            effects = process.machine.step(self.now, event)
             self._finish_later(process, effects, host.disk.writes > writes)
         else:
-            self._carry_out(process, effects)
+            self._carry_out(process, process.machine.step(self.now, event))
 
     def _finish_later(self, process: Process, effects: list[Effect], wrote: bool) -> None:
         """On a slow disk what a step did is not done until its writes are; and nothing overtakes it."""
@@ -229,20 +256,28 @@ class World:
 
     def _carry_out(self, process: Process, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
-                self._send(process, effect.envelope)
-            elif isinstance(effect, SetTimer):
-                self._set_timer(process, effect.name, effect.due if effect.due > self.now else self.now)
-            elif isinstance(effect, Emit):
+            kind = type(effect)
+            if kind is Send:
+                self._send(process, effect.envelope)       # type: ignore[union-attr]
+            elif kind is SetTimer:
+                self._set_timer(process, effect.name, effect.due)      # type: ignore[union-attr]
+            elif kind is Emit:
                 process.events += 1
-                self._observe(Stamped(self.now, process.name, process.events, effect.event))
-            elif isinstance(effect, CancelTimer):
-                process.timers.pop(effect.name, None)
-            elif isinstance(effect, Disconnect):
-                self.close(process, effect.peer)
+                self._observe(Stamped(self.now, process.name, process.events, effect.event))  # type: ignore[union-attr]
+            elif kind is CancelTimer:
+                process.timers.pop(effect.name, None)      # type: ignore[union-attr]
+            elif kind is Disconnect:
+                self.close(process, effect.peer)           # type: ignore[union-attr]
 
     def _observe(self, stamped: Stamped) -> None:
-        for observe in self.observers:
+        if len(self.observers) != self._audience_of:
+            self._audience, self._audience_of = {}, len(self.observers)
+        kind = type(stamped.event)
+        audience = self._audience.get(kind)
+        if audience is None:
+            audience = self._audience[kind] = [
+                each for each in self.observers if kind in getattr(each, "hears", (kind,))]
+        for observe in audience:
             observe(stamped)
 
     # Messages
@@ -263,65 +298,64 @@ class World:
         if receiver is not None and receiver.host is sender.host:
             self.enqueue(self.now, MESSAGE, receiver, Received(sender.name, envelope))
             return
-        connection = self._connection(sender, envelope.destination, receiver, is_answer)
+        connection = sender.peers.get(envelope.destination)
+        if connection is None or receiver not in connection.ends:
+            connection = self._connect(sender, envelope.destination, receiver, connection, is_answer)
         if connection is not None and receiver is not None:
             self.deliver(sender, receiver, Received(sender.name, envelope), connection)
 
-    def _connection(self, sender: Process, name: str, receiver: Process | None, is_answer: bool) -> Connection | None:
-        """The connection with whoever has that name. A successor of the one it was opened with knows nothing of it, and
+    def _connect(self, sender: Process, name: str, receiver: Process | None, known: Connection | None,
+                 is_answer: bool) -> Connection | None:
+        """A connection with whoever has that name. A successor of the one it was opened with knows nothing of it, and
         closes it; so does a host where nobody listens. A silent one does nothing."""
-        key = (sender.name, name) if sender.name < name else (name, sender.name)
-        known = self.network.connections.get(key)
-        if known is not None and receiver in known.ends and sender in known.ends:
-            return known
         if known is not None:
-            self._forget(key, known)
+            _forget(known)
         if is_answer:
             return None
         if known is not None or receiver is None or not (receiver.host.is_up or receiver.host.is_silent):
             self.enqueue(self.now + self.network.latency_ms, MESSAGE, sender, Disconnected(name))
             return None
-        connection = self.network.connections[key] = Connection((sender, receiver))
-        sender.peers[name] = receiver.peers[sender.name] = None
+        connection = sender.peers[name] = receiver.peers[sender.name] = Connection((sender, receiver))
         return connection
 
     def deliver(self, sender: Process, receiver: Process, event: Input, connection: Connection | None) -> None:
         """Put something on its way from process to process; behind whatever went that way before."""
-        source, target = sender.host, receiver.host
+        if receiver.host.is_silent:
+            return
         network = self.network
-        condition = network.conditions.get((source.name, target.name), FINE) if network.conditions else FINE
-        if target.is_silent:
-            return
-        if condition.is_cut:
-            self.held.append((sender, receiver, event, connection))
-            return
-        due = self.now + (network.latency_ms if condition is FINE else network.travel_ms(source.name, target.name))
+        condition = FINE
+        due = self.now + network.latency_ms
+        if network.conditions:
+            source, target = sender.host.name, receiver.host.name
+            condition = network.conditions.get((source, target), FINE)
+            if condition.is_cut:
+                self.held.append((sender, receiver, event, connection))
+                return
+            if condition is not FINE:
+                due = self.now + network.travel_ms(source, target)
         if connection is not None and not condition.reordered_ms:
+            arrivals = connection.arrivals
             end = 0 if connection.ends[0] is receiver else 1
-            due = max(due, connection.arrivals[end])
-            connection.arrivals[end] = due
-        self.enqueue(due, MESSAGE, receiver, event, connection)
-        if condition is not FINE and network.comes_twice(source.name, target.name):
-            self.enqueue(due + network.travel_ms(source.name, target.name), MESSAGE, receiver, event, connection)
+            if due < arrivals[end]:
+                due = arrivals[end]
+            arrivals[end] = due
+        self._number += 1
+        heappush(self._queue, (due, MESSAGE, self._number, receiver, event, connection))
+        if condition is not FINE and network.comes_twice(source, target):
+            self.enqueue(due + network.travel_ms(source, target), MESSAGE, receiver, event, connection)
 
     def close(self, process: Process, peer: str) -> None:
         """One side closes: what was in flight is gone, and the other side feels it when it can."""
-        key = (process.name, peer) if process.name < peer else (peer, process.name)
-        connection = self.network.connections.get(key)
+        connection = process.peers.get(peer)
         if connection is None:
             return
         connection.is_open = False
-        self._forget(key, connection)
+        _forget(connection)
         if self.journal is not None:
             self.journal.closed(process, peer)
         other = self.processes.get(peer)
         if other is not None and other in connection.ends:
             self.deliver(process, other, Disconnected(process.name), None)
-
-    def _forget(self, key: tuple[str, str], connection: Connection) -> None:
-        del self.network.connections[key]
-        for process in connection.ends:
-            process.peers.pop(key[0] if process.name == key[1] else key[1], None)
 
     def enqueue(self, due: int, kind: int, process: Process, event: Input | Done,
                 connection: Connection | None = None) -> None:
@@ -332,6 +366,8 @@ class World:
 
     def _set_timer(self, process: Process, name: str, due: int) -> None:
         self._number += 1
+        if due < self.now:
+            due = self.now
         timer = process.timers.get(name)
         if timer is None:
             timer = process.timers[name] = Timer(due, self._number, due, self._number)
@@ -348,3 +384,10 @@ class World:
     def _queue_timer(self, process: Process, event: TimerFired, timer: Timer) -> None:
         timer.queued_due, timer.queued_number = timer.due, timer.number
         heappush(self._queue, (timer.due, TIMER, timer.number, process, event, None))
+
+
+def _forget(connection: Connection) -> None:
+    """Neither end has it any more, unless it has another one by now."""
+    for one, other in (connection.ends, connection.ends[::-1]):
+        if one.peers.get(other.name) is connection:
+            del one.peers[other.name]
