@@ -15,6 +15,7 @@ from cluster.events import (
     ConsumerFailed,
     FaultBegan,
     GenerationStarted,
+    GroupDeleted,
     GroupLoaded,
     GroupMoved,
     LeaderElected,
@@ -121,7 +122,7 @@ class Observations:
             SessionRenewed: self._renewed, MemberAdded: self._added, MemberRemoved: self._gone,
             MemberReplaced: self._replaced, GroupLoaded: self._group_loaded, GroupMoved: self._moved,
             RebalanceStarted: self._rebalance, GenerationStarted: self._generation,
-            OffsetsExpired: self._offsets_expired}
+            GroupDeleted: self._deleted, OffsetsExpired: self._offsets_expired}
         self.hears: dict[type, Callable[..., None]] = {
             **{kind: self._if_current(hear) for kind, hear in groups.items()}, RecordsProcessed: self._worked,
             FaultBegan: self._fault, TopicCreated: self._topic, TopicGrown: self._topic, TopicDeleted: self._no_topic,
@@ -189,6 +190,9 @@ class Observations:
 
     def _moved(self, at: int, _: str, event: GroupMoved) -> None:
         self._states.setdefault(event.group_id, []).append((at, event.after))
+
+    def _deleted(self, at: int, _: str, event: GroupDeleted) -> None:
+        self._states.setdefault(event.group_id, []).append((at, "Dead"))
 
     def _rebalance(self, _: int, __: str, event: RebalanceStarted) -> None:
         self._causes[event.group_id] = event.cause
