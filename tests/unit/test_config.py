@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.config import BadSetting, BrokerConfig, settings
+from cluster.config import BadSetting, BrokerConfig, ConsumerConfig, ProducerConfig, settings
 
 
 def test_what_is_not_given_has_kafkas_default() -> None:
@@ -23,7 +23,7 @@ def test_what_is_not_given_has_kafkas_default() -> None:
         (
             "group.consumer.migration.policy",
             "never",
-            "group.consumer.migration.policy: Invalid enum value 'never', not 'never'",
+            "group.consumer.migration.policy: one of bidirectional, upgrade, downgrade, disabled, not 'never'",
         ),
     ],
 )
@@ -36,3 +36,15 @@ def test_a_value_out_of_its_bounds_is_refused_with_its_key(key: str, value: obje
 def test_an_unknown_key_is_refused_with_the_known_ones() -> None:
     with pytest.raises(BadSetting, match=r"no setting 'group.max.sise'; there are: .*group.max.size"):
         settings(BrokerConfig, {"group.max.sise": 3})
+
+
+def test_a_choice_says_what_there_is_to_choose() -> None:
+    with pytest.raises(BadSetting, match=r"^acks: one of 0, 1, all, not 'some'$"):
+        settings(ProducerConfig, {"acks": "some"})
+    with pytest.raises(BadSetting, match=r"protocols: one of classic, consumer, share, streams, not \['old'\]$"):
+        settings(BrokerConfig, {"group.coordinator.rebalance.protocols": ["old"]})
+
+
+def test_nothing_takes_for_ever() -> None:
+    with pytest.raises(BadSetting, match=r"^processing.ms.per.record: Expected `float` <= 2147483647.0, not inf$"):
+        settings(ConsumerConfig, {"processing.ms.per.record": float("inf")})
