@@ -4,6 +4,7 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
+from cluster.broker.controller import Controller
 from cluster.config import BrokerConfig, ConsumerConfig, ControllerConfig, ProducerConfig, settings
 from cluster.consumer.commands import Subscribe
 from cluster.consumer.consumer import Consumer
@@ -160,6 +161,12 @@ class Cluster:
                 range(event.first_offset, event.last_offset + 1)
             )
         return offsets
+
+    def leader_of(self, topic: str, partition: int) -> int:
+        """As the controller has it."""
+        controller = self.world.processes["controller"].machine
+        assert isinstance(controller, Controller)
+        return controller.image.topics[topic][partition].leader
 
     def coordinator(self, group: str = "g") -> GroupCoordinator:
         for process in self.world.processes.values():

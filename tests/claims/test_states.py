@@ -9,7 +9,6 @@ from cluster.events import (
     MemberRemoved,
     OffsetsExpired,
     RebalanceStarted,
-    SessionRenewed,
 )
 from scenarios.playing import step_from
 from tests.unit.scene import Scene
@@ -271,22 +270,3 @@ def test_g25_while_preparing_offsets_and_leaving_are_still_served() -> None:
     assert scene.say("commit", "a", offsets={"t": {0: 4}}) == {"partitions": {"t": {0: "NONE"}}}
     assert scene.say("fetch", partitions={"t": [0]})["partitions"] == {"t": {0: [4, ""]}}
     assert scene.say("leave", "a")["error"] == "NONE"
-
-
-def test_c1_a_crash_is_noticed_exactly_the_session_timeout_after_the_last_heartbeat() -> None:
-    scene = Scene()
-    scene.stable(session_ms=6000, rebalance_ms=60000)
-    scene.wait(4321)
-    last = [stamped.at for stamped in scene.seen if isinstance(stamped.event, SessionRenewed)][-1]
-    scene.wait(6000)
-    assert [stamped.at - last for stamped in scene.seen if isinstance(stamped.event, MemberRemoved)][-1] == 6000
-    assert scene.state() == "Empty"
-
-
-def test_c2_commits_are_taken_while_preparing_and_refused_while_completing() -> None:
-    scene = Scene()
-    scene.preparing()
-    assert scene.say("commit", "a", offsets={"t": {0: 4}}) == {"partitions": {"t": {0: "NONE"}}}
-    scene.say("join", "a", async_="a")
-    scene.say("join", "b", async_="b2")
-    assert scene.say("commit", "a", offsets={"t": {0: 5}}) == {"partitions": {"t": {0: "REBALANCE_IN_PROGRESS"}}}
