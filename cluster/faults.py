@@ -40,8 +40,18 @@ _TARGETS = {
     "node": re.compile(r"node (?P<number>\d+)"),
     "producer": re.compile(r"producer (?P<number>\d+)"),
 }
-FORMS = ("member G/N", "members of group G", "leader of group G", "coordinator of group G", "leader of TOPIC/PARTITION",
-         "broker N", "brokers", "controller", "node N", "producer N")
+FORMS = {
+    "member G/N": "the N-th member of group G, counted from 1",
+    "members of group G": "all of them",
+    "leader of group G": "the member that leads it now",
+    "coordinator of group G": "the broker that coordinates it now",
+    "leader of TOPIC/PARTITION": "the broker that leads that partition now",
+    "broker N": "a broker with the coordinator beside it",
+    "brokers": "all of them",
+    "controller": "the controller",
+    "node N": "everything on one machine",
+    "producer N": "the N-th producer of the file, counted from 1",
+}
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -40,6 +40,8 @@ class Roll(Action):
 
 
 class CreateTopic(Action):
+    """A topic that was not there before."""
+
     topic: str
     partitions: int = 1
     replication_factor: int = 1
@@ -53,6 +55,8 @@ class Grow(Action):
 
 
 class DeleteTopic(Action):
+    """A topic is no more, nor what was in it."""
+
     topic: str
 
 

@@ -116,6 +116,8 @@ class Rebalances(Expectation):
 
 
 class State(Expectation):
+    """The state of a group, at the end or at some instant."""
+
     group: str
     is_: str
     at: Duration | None = None
@@ -131,6 +133,8 @@ class State(Expectation):
 
 
 class Members(Expectation):
+    """How many members a group has, at the end or at some instant."""
+
     group: str
     count: int
     at: Duration | None = None
@@ -224,6 +228,8 @@ class Progress(Expectation):
 
 
 class Reread(Expectation):
+    """How many records a group processed again."""
+
     group: str
     at_most: int
     at_least: int = 0
