@@ -5,15 +5,18 @@ python docs/generate.py [--check]
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 import yaml
+from chapters import CHAPTERS, filled
 from msgspec import inspect
 
-from cluster.config import BrokerConfig
+from cluster.config import BrokerConfig, ConsumerConfig, ControllerConfig, ProducerConfig
 from cluster.coordinator.printed import as_markdown
 from cluster.coordinator.states import MOVES, GroupState, Why
 from cluster.events import kinds
@@ -97,23 +100,31 @@ def picture() -> str:
 # Reference
 
 
+ROLES = {
+    "A broker and the coordinator beside it": BrokerConfig,
+    "The controller": ControllerConfig,
+    "A consumer": ConsumerConfig,
+    "A producer": ProducerConfig,
+}
+
+
 def settings_page() -> str:
-    rows = ["| setting | default | values |", "|---|---|---|"]
-    for field in inspect.type_info(BrokerConfig).fields:  # type: ignore[attr-defined]
-        default = ", ".join(field.default) if isinstance(field.default, tuple) else str(field.default).lower()
-        rows.append(f"| `{field.encode_name}` | {default} | {_values(field.type)} |")
-    return (
-        NOTE
-        + "# Settings of a broker and its coordinator\n\nKafka's keys, defaults, units and bounds.\n\n"
-        + "\n".join(rows)
-        + "\n"
-    )
+    parts = [NOTE + "# Settings\n\nKafka's keys, defaults, units and bounds.\n"]
+    for title, role in ROLES.items():
+        parts.append(f"\n## {title}\n\n| setting | default | values |\n|---|---|---|\n")
+        for field in inspect.type_info(role).fields:  # type: ignore[attr-defined]
+            default = ", ".join(field.default) if isinstance(field.default, tuple) else str(field.default)
+            shown = {"None": "", "True": "true", "False": "false"}.get(default, default)
+            parts.append(f"| `{field.encode_name}` | {shown} | {_values(field.type)} |\n")
+    return "".join(parts)
 
 
 def _values(kind: Any) -> str:
     if isinstance(kind, inspect.IntType):
         low, high = kind.ge, kind.le
         return f"{low} to {high}" if low is not None and low > -(2**31) else f"up to {high}"
+    if isinstance(kind, inspect.FloatType):
+        return f"above {kind.gt}, up to {kind.le}" if kind.gt is not None else f"{kind.ge} or more"
     if isinstance(kind, inspect.LiteralType):
         return ", ".join(kind.values)
     return {inspect.BoolType: "true, false", inspect.VarTupleType: "a list"}.get(type(kind), "text")
@@ -175,7 +186,7 @@ def first_chapter() -> str:
     return f"{before}```\n{transcript}```\n{rest.partition('```')[2].lstrip(chr(10))}"
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "README.md": readme,
     "docs/01-a-first-group.md": first_chapter,
     "docs/pictures/states.svg": picture,
@@ -183,6 +194,7 @@ PAGES = {
     "docs/reference/messages.md": messages_page,
     "docs/reference/events.md": events_page,
     "docs/differences.md": differences_page,
+    **{page: partial(filled, page) for page in CHAPTERS},
 }
 
 

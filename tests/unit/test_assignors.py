@@ -1,8 +1,5 @@
 """The assignors on their own: the articles' claims A1 to A7, the worked examples of the specification, the bytes."""
 
-import doctest
-from pathlib import Path
-
 import pytest
 
 from cluster.assignors import Plan
@@ -321,9 +318,3 @@ def test_cooperative_sticky_adds_its_generation_and_the_others_nothing() -> None
     assert CooperativeSticky().user_data({}, -1) == bytes.fromhex("ffffffff")
     assert find("range").user_data({"t": (0,)}, 7) is None
     assert find("roundrobin").user_data({"t": (0,)}, 7) is None
-
-
-def test_the_examples_of_the_documentation_are_true() -> None:
-    page = Path(__file__).parents[2] / "docs" / "04-assignors.md"
-
-    assert doctest.testfile(str(page), module_relative=False).failed == 0

@@ -1,5 +1,6 @@
 """What is written about the code is made from the code, or compared with it."""
 
+import doctest
 import re
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from scenarios.reading import BadFile
+from scenarios.schema import KEYS, read_scenario
 from seesaw.command import main
 
 ROOT = Path(__file__).parents[2]
@@ -64,3 +67,45 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 def test_the_readme_names_every_command() -> None:
     text = (ROOT / "README.md").read_text()
     assert [command for command in main.commands if f"seesaw {command}" not in text] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
+def test_every_example_is_true(page: Path) -> None:
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
+
+
+def keys_in(page: str, heading: str) -> set[str]:
+    """The keys that a table of a chapter explains."""
+    table = (ROOT / "docs" / page).read_text().split(f"| {heading} |", 1)[1].split("\n\n", 1)[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("heading", "wrong"),
+    [
+        ("key of the file", "mistyped: 1"),
+        ("key of `cluster`", "name: x\nuntil: 1s\ncluster: {mistyped: 1}"),
+        ("key of a group", "name: x\nuntil: 1s\ncluster: {topics: {t: }}\ngroups: {g: {mistyped: 1}}"),
+    ],
+)
+def test_the_chapter_explains_every_key_of_a_scenario(heading: str, wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(wrong)
+    with pytest.raises(BadFile) as refused:
+        read_scenario(tmp_path / "wrong.yaml")
+    allowed = str(refused.value).split("allowed: ")[1].split("\n")[0]
+    assert keys_in("09-scenarios.md", heading) == set(allowed.rstrip(".").split(", "))
+    assert heading != "key of the file" or keys_in("09-scenarios.md", heading) == set(KEYS)
+
+
+def test_the_chapter_explains_every_file_of_a_run(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    CliRunner().invoke(main, ["run", str(ROOT / "scenarios/demo.yaml"), "--on", "sim", "--out", str(place)])
+    files = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    assert {"events/" if name.startswith("events/") else name for name in files} == keys_in("12-a-run.md", "file")
+
+
+def test_the_readme_names_every_room_and_every_chapter() -> None:
+    text = (ROOT / "README.md").read_text()
+    rooms = [path.parent.relative_to(ROOT) for path in (ROOT / "cluster").glob("*/__init__.py")]
+    assert [str(room) for room in rooms if f"`{room}`" not in text] == []
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in text] == []
