@@ -39,9 +39,11 @@ class Lines(dict[Any, Any]):
 
 
 class Document:
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, text: str | None = None) -> None:
+        """A file; or the text of one that is not written yet."""
         self.path = Path(path)
-        self.content = self._read()
+        self.text = self._read() if text is None else text
+        self.content = self._parse()
 
     def bad(self, where: Any, problem: str, key: Hashable | None = None) -> BadFile:
         """The error for something in this file: `where` is the mapping it stands in."""
@@ -66,13 +68,15 @@ class Document:
             raise self.bad(where, f"{what} is a list, not {short(value)}", under)
         return value
 
-    def _read(self) -> Any:
+    def _read(self) -> str:
         try:
-            text = self.path.read_text(encoding="utf-8")
+            return self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
             raise BadFile(self.path, None, f"cannot be read: {reason}") from None
-        loader = _Loader(text)
+
+    def _parse(self) -> Any:
+        loader = _Loader(self.text)
         try:
             node = loader.get_single_node()
             return None if node is None else self._plain(loader, node)
@@ -116,6 +120,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def written(value: Any) -> str:
+    """A document as the text of a file: its keys one below the other, what they hold on one line each."""
+    return str(yaml.dump(value, Dumper=_Dumper, default_flow_style=None, width=120, sort_keys=False,
+                         allow_unicode=True))
 
 
 def flow(value: Any) -> str:

@@ -3,6 +3,7 @@
 Whatever is wrong is refused with the file, the line, the key, and what would be right. Settings have Kafka's keys.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
@@ -102,6 +103,11 @@ def read_scenario(path: str | Path) -> Scenario:
     return _Reader(Document(path)).read()
 
 
+def read_text(text: str, path: str | Path) -> Scenario:
+    """The scenario in a text that might stand in that file. Raises BadFile."""
+    return _Reader(Document(path, text)).read()
+
+
 class _Reader:
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -128,7 +134,7 @@ class _Reader:
         timeline = self._timeline(top)
         self._check_groups(top)
         return Scenario(name, self._story(top), self.cluster, self.groups, producers, timeline, self.until, settle,
-                        self._expect(top), self.document.path.read_text(encoding="utf-8"))
+                        self._expect(top), self.document.text)
 
     def _story(self, top: Lines) -> dict[str, str]:
         story = top.get("story", "")
@@ -138,7 +144,7 @@ class _Reader:
         for language, text in told.items():
             if not isinstance(text, str):
                 raise self.bad(told, f"story: {language}: text, not {short(text)}", language)
-        return {language: text.strip() for language, text in told.items()}
+        return {language: _unfolded(text.strip()) for language, text in told.items()}
 
     # The cluster
 
@@ -334,6 +340,16 @@ class _Reader:
 
 def _names_a_file(name: object) -> bool:
     return isinstance(name, str) and legal_name(name) and len(name) <= MAX_NAME
+
+
+_FOLDS = re.compile("(?<=[\u3000-\u303f\uff00-\uffef]) | (?=[\u3000-\u303f\uff00-\uffef])"
+                    "|(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
+
+
+def _unfolded(text: str) -> str:
+    """YAML puts a blank where a line was folded; between Chinese characters and beside their punctuation there is
+    none."""
+    return _FOLDS.sub("", text)
 
 
 def _as_mapping(where: Lines, key: str, value: Any) -> Lines:

@@ -85,7 +85,8 @@ class Broker:
         changes = self.changes = Changes(self.out)
         self.citizen = Citizen(node_id, config, self.out, self._ask_controller, incarnation, self._learned)
         self.image = self.citizen.image
-        self.following = Following(name, node_id, config, self.out, self._number, incarnation)
+        self.following = Following(name, node_id, config, self.out, self._number, incarnation,
+                                   self.image.is_active)
         self.insync = InSync(node_id, config.replica_lag_time_max_ms, self.out, self.partitions, changes,
                              self._ask_controller)
         self.writing = Writing(config, self.out, self.partitions, changes)

@@ -47,13 +47,14 @@ class Leader:
 
 class Following:
     def __init__(self, name: str, broker_id: int, config: BrokerConfig, out: Outbox, number: Callable[[], int],
-                 incarnation: int) -> None:
+                 incarnation: int, is_active: Callable[[int], bool]) -> None:
         self.name = name
         self.broker_id = broker_id
         self.config = config
         self.out = out
         self.number = number                   # the next correlation id
         self.incarnation = incarnation
+        self.is_active = is_active             # does the controller count on a broker?
         self.broker_epoch = -1
         self.leaders: dict[int, Leader] = {}
 
@@ -75,7 +76,11 @@ class Following:
         """Ask every leader that is not being asked already. One that waits for news at a leader is not disturbed: a
         change of leaders is told to those who follow at once."""
         for leader_id, leader in self.leaders.items():
-            if leader.partitions and leader.asked is None and not leader.is_resting:
+            if not leader.partitions and leader.asked is not None and not self.is_active(leader_id):
+                self.out.disconnect(f"broker-{leader_id}")    # it is gone, and will not answer
+                self.out.cancel_timer(f"{PATIENCE}{leader_id}")
+                leader.forget_session()
+            elif leader.partitions and leader.asked is None and not leader.is_resting:
                 self._ask(leader_id, leader)
 
     def _ask(self, leader_id: int, leader: Leader) -> None:

@@ -111,6 +111,8 @@ class Seeking:
         for topic in body.groups[0].topics:
             for one in topic.partitions:
                 partition = topic.name, one.partition_index
+                if partition not in self.positions.assigned:
+                    continue                   # it was taken away while the answer was on its way
                 if one.committed_offset >= 0:
                     self._set(partition, one.committed_offset, "committed", one.committed_leader_epoch)
                     leader = self.positions.assigned[partition].leader
