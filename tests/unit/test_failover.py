@@ -168,7 +168,8 @@ def test_while_it_loads_a_heartbeat_is_welcome_even_a_strangers_and_everything_e
     scene.go("killed")
     scene.until(lambda: scene.at_of(ShardLoading, scene.gone_at))
     new = scene.trio.at = int(scene.machine_of(ShardLoading).removeprefix("coordinator-"))
-    scene.world.hosts[f"broker-{new}"].busy_until = scene.now + 100  # its disk is busy
+    hosts.slow_disk(scene.world, f"broker-{new}", 1)
+    scene.world.hosts[f"broker-{new}"].busy_until = scene.now + 100  # something else is being written
     asked = {
         "NONE": [scene.send("heartbeat", "a"), scene.send("heartbeat", "b", member_id="a stranger")],
         "COORDINATOR_LOAD_IN_PROGRESS": [scene.send("join", "a"), scene.send("sync", "a"), scene.send("leave", "b")],
