@@ -6,7 +6,6 @@ Everything that breaks is an event with a beginning and an end. Whatever is stil
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
-from random import Random
 from typing import Any
 
 import msgspec
@@ -14,18 +13,12 @@ import msgspec
 from cluster import producer
 from cluster.assignors import Assignor
 from cluster.broker import broker
-from cluster.config import ConsumerConfig
 from cluster.consumer import commands
-from cluster.consumer.consumer import Consumer
 from cluster.events import BrokerStopped, FaultBegan, FaultEnded, MemberLeft, Stamped
 from cluster.faults import (
     Action,
     Crash,
-    Cut,
-    Delay,
     Fault,
-    Loss,
-    NotTcp,
     Pause,
     Roles,
     Silence,
@@ -34,14 +27,10 @@ from cluster.faults import (
     Target,
     Vacant,
 )
-from cluster.machine import Effect, Input, Received, Send, Told
-from cluster.producer import Producer
 from cluster.sim import hosts
-from cluster.sim.deploy import deploy, is_ready, node_of
-from cluster.sim.network import FINE, Condition
+from cluster.sim.deploy import CONTROLLER, deploy, is_ready, node_of
 from cluster.sim.world import Only, World
 from cluster.wire import control
-from cluster.wire.apis import request
 from cluster.wire.errors import Error
 from cluster.wire.fields import Message
 from cluster.wire.log import (
@@ -53,33 +42,18 @@ from cluster.wire.log import (
 )
 from scenarios import actions
 from scenarios.assignors import find
+from scenarios.cast import OPERATOR, Operator, has_ended, last_words, make_consumer, make_producer
+from scenarios.links import DISTURBANCES, Disturbance, Links
 from scenarios.schema import Group, Scenario
 
 READY_MS = 60_000                              # a cluster that is not ready by then never will be
 STOP_MS = 300_000                              # how long somebody who was asked to stop may take
 RETRY_MS = 100                                 # a role that nobody plays now may be taken soon
-NODE = "operator"
+DOWN = (Crash, Silence, Stop)                  # what keeps a host down
 
 
 class NotReady(RuntimeError):
     """The cluster did not come up as the scenario wants it."""
-
-
-class Operator:
-    """Asks brokers for topics and elections, on behalf of the timeline."""
-
-    def __init__(self) -> None:
-        self.answers: dict[int, Any] = {}
-        self.asked = 0
-
-    def step(self, now: int, event: Input) -> list[Effect]:
-        if isinstance(event, Told):
-            self.asked += 1
-            to, body = event.command
-            return [Send(to, request(body, source=NODE, destination=to, correlation_id=self.asked, client_id=NODE))]
-        if isinstance(event, Received):
-            self.answers[event.envelope.correlation_id] = event.envelope.body
-        return []
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -103,22 +77,23 @@ class Simulation:
         self.members: dict[str, int] = {}      # group -> how many there have been
         self.agenda: list[tuple[int, int, str, Any]] = []
         self.broken: dict[int, Broken] = {}
-        self.conditions: dict[tuple[str, str], dict[int, Condition]] = {}
-        self.stopping: dict[str, int] = {}     # host -> the number of the fault, if it comes back
+        self.links = Links(self.world)
+        self.stopping: dict[str, int] = {}     # host that was asked to stop -> the number of the fault
         self._entries = 0
         self._faults = 0
         self._assignors: dict[str, Assignor] = {}
         self._does: dict[str, Callable[[Any], None]] = {
-            "act": self.act, "end": self._end, "start": self._start, "down": self._down, "roll": self._roll}
+            "act": self.act, "end": self._end, "start": self._start, "down": self._down, "roll": self._roll,
+            "look": self._look}
 
     # Building
 
     def prepare(self) -> None:
         """Brokers, a controller, the topics. The clock of the timeline starts when they are there."""
         cluster = self.scenario.cluster
-        self.world.add(NODE, Operator())
+        self.world.add(OPERATOR, Operator())
         deploy(self.world, cluster.brokers, cluster.config, cluster.controller, cluster.nodes)
-        self.nodes.update({host.name: host.node for host in self.world.hosts.values() if host.name != NODE})
+        self.nodes.update({host.name: host.node for host in self.world.hosts.values() if host.name != OPERATOR})
         if not self.world.run_until(lambda: is_ready(self.world), self.world.now + READY_MS):
             raise NotReady("the brokers did not find each other")
         wanted = tuple(CreatableTopic(name, topic.partitions, topic.replication_factor)
@@ -135,7 +110,7 @@ class Simulation:
             self._schedule(self.begin + step.at, "act", (step.name, step.action))
 
     def _make(self, body: Message) -> None:
-        operator = self.world.processes[NODE].machine
+        operator = self.world.processes[OPERATOR].machine
         assert isinstance(operator, Operator)
         self._ask(body)
         self.world.run_until(lambda: operator.asked in operator.answers, self.world.now + READY_MS)
@@ -160,15 +135,16 @@ class Simulation:
         config = group.config_of(number)
         for each in config.partition_assignment_strategy:
             self._assignors.setdefault(each, find(each))
-        birth = partial(_consumer, name, group.name, config, self._bootstrap(), self._assignors, self.seed)
+        birth = partial(make_consumer, name, group.name, config, self._bootstrap(), self._assignors, self.seed)
         node = node_of(number, self.scenario.cluster.nodes)
         self.world.add(name, birth, name, node, opening=(commands.Subscribe(group.topics, group.pattern),))
         self.nodes[name] = node
+        self._cut_off(name)
 
     def _add_producer(self, number: int, topic: str) -> None:
         name = f"producer-{number}"
-        birth = partial(_producer, name, topic, self.scenario.producers[number - 1].config, self._bootstrap(), number,
-                        self.seed)
+        config = self.scenario.producers[number - 1].config
+        birth = partial(make_producer, name, topic, config, self._bootstrap(), number, self.seed)
         node = node_of(number, self.scenario.cluster.nodes)
         self.world.add(name, birth, name, node, opening=(producer.Start(),))
         self.nodes[name] = node
@@ -200,7 +176,7 @@ class Simulation:
         for number in list(self.broken):
             self._end(number)
         for name, host in self.world.hosts.items():
-            if not host.is_up and name.startswith(("broker-", "controller")):
+            if not host.is_up and (name.startswith("broker-") or name == CONTROLLER):
                 hosts.restart(self.world, name)
         for number in range(1, len(self.scenario.producers) + 1):
             self.world.tell(f"producer-{number}", producer.Stop())
@@ -213,8 +189,9 @@ class Simulation:
 
     def _observe(self, stamped: Stamped) -> None:
         """Whoever was asked to stop and is ready for it goes."""
-        if stamped.machine in self.stopping:
-            self._schedule(stamped.at, "down", stamped.machine)
+        host, event = stamped.machine, stamped.event
+        if host in self.stopping and getattr(event, "cause", "closed") == "closed":
+            self._schedule(stamped.at, "down", (host, self.stopping[host]))
             self.world.is_halted = True        # there is something on the agenda for now
 
     # What the timeline says
@@ -259,36 +236,45 @@ class Simulation:
                 self.world.tell(host, command)
 
     def _ask(self, body: Message) -> None:
-        """Of the first broker that is up; any of them passes it on."""
-        places = [self.world.hosts[name] for name in self._bootstrap()]
-        up = [place.name for place in places if place.is_up and not place.is_paused]
-        self.world.tell(NODE, (up[0] if up else "broker-1", body))
+        """Of any broker: it passes it on."""
+        self.world.tell(OPERATOR, (self._bootstrap(), body))
 
     # Faults
 
     def _break(self, name: str, fault: Fault) -> None:
-        if isinstance(fault, (Cut, Delay, Loss, NotTcp)):
+        if isinstance(fault, DISTURBANCES):
             self._disturb(name, fault)
             return
         for host in self.roles.hosts(fault.who):           # type: ignore[attr-defined]
             self._hit(name, fault, host, str(fault.who))   # type: ignore[attr-defined]
 
     def _hit(self, name: str, fault: Fault, host: str, target: str) -> None:
-        if not self.world.hosts[host].is_up:
-            return
+        place = self.world.hosts[host]
+        is_deaf = not place.is_up or (isinstance(fault, Stop) and host in self.stopping)
+        if is_deaf and isinstance(fault, (Pause, Stop)):
+            return                             # there is nobody to pause, or to ask
         number = self._begin(name, fault, target, (host,))
         if isinstance(fault, Pause):
             hosts.pause(self.world, host)
-        elif isinstance(fault, Crash):
-            hosts.crash(self.world, host)
-        elif isinstance(fault, Silence):
-            hosts.silence_host(self.world, host)
         elif isinstance(fault, SlowDisk):
-            hosts.slow_disk(self.world, host, fault.by)
+            self._set_disk(host)
+        elif isinstance(fault, (Crash, Silence)):
+            self._kill(fault, host)
         elif isinstance(fault, Stop):
             self.stopping[host] = number
-            self.world.tell(host, broker.STOP if host.startswith("broker-") else commands.Close())
-            self._schedule(self.world.now + STOP_MS, "down", host)
+            self.world.tell(host, last_words(host))
+            self._schedule(self.world.now + STOP_MS, "down", (host, number))
+            self._schedule(self.world.now + RETRY_MS, "look", (host, number))
+
+    def _kill(self, fault: Crash | Silence, host: str) -> None:
+        """With what is dead its pause is over, and nobody waits for it to stop."""
+        for pause in [each for each in self.broken.values() if isinstance(each.fault, Pause) and host in each.hosts]:
+            self._end(pause.number)
+        place = self.world.hosts[host]
+        if place.is_up:
+            (hosts.silence_host if isinstance(fault, Silence) else hosts.crash)(self.world, host)
+        place.is_silent = place.is_silent or isinstance(fault, Silence)
+        self._down((host, self.stopping.get(host, 0)))
 
     def _begin(self, name: str, fault: Fault, target: str, who: tuple[str, ...],
                links: tuple[tuple[str, str], ...] = ()) -> int:
@@ -301,7 +287,7 @@ class Simulation:
         self.world.emit(FaultBegan(self._faults, name, shown, target, "simulated", detail))
         self.broken[self._faults] = Broken(self._faults, fault, who, links)
         lasts = getattr(fault, "for_", None)
-        if lasts is not None:
+        if lasts is not None and not isinstance(fault, Stop):
             self._schedule(self.world.now + lasts, "end", self._faults)
         return self._faults
 
@@ -310,29 +296,54 @@ class Simulation:
         if broken is None:
             return
         for pair in broken.links:
-            self.conditions[pair].pop(number, None)
-            self._set_link(pair)
+            self.links.mend(pair, number)
         for host in broken.hosts:
             self._mend(broken.fault, host)
         self.world.emit(FaultEnded(number))
 
     def _mend(self, fault: Fault, host: str) -> None:
+        """Undo what it did, unless another fault does the same."""
         place = self.world.hosts[host]
         others = [each.fault for each in self.broken.values() if host in each.hosts]
         if isinstance(fault, Pause) and not any(isinstance(each, Pause) for each in others):
             hosts.wake(self.world, host)
         elif isinstance(fault, SlowDisk):
-            left = [each.by for each in others if isinstance(each, SlowDisk)]
-            hosts.slow_disk(self.world, host, max(left, default=0))
-        elif isinstance(fault, (Crash, Silence, Stop)):
-            if host in self.stopping:          # it did not manage to stop in time
-                self._down(host)
-            if not place.is_up:
+            self._set_disk(host)
+        elif isinstance(fault, DOWN):
+            if self.stopping.pop(host, None) is not None:
+                hosts.crash(self.world, host)  # the end comes before it has managed to stop
+            place.is_silent = any(isinstance(each, Silence) for each in others)
+            if not place.is_up and not any(isinstance(each, DOWN) for each in others):
                 hosts.restart(self.world, host)
 
-    def _down(self, host: str) -> None:
-        if self.stopping.pop(host, None) is not None and self.world.hosts[host].is_up:
+    def _set_disk(self, host: str) -> None:
+        """As slow as the worst that is wrong with it."""
+        wrong = [each.fault.by for each in self.broken.values()
+                 if isinstance(each.fault, SlowDisk) and host in each.hosts]
+        hosts.slow_disk(self.world, host, max(wrong, default=0))
+
+    def _look(self, whom: tuple[str, int]) -> None:
+        """Some stop without a word: who is in no group has none to leave."""
+        host, number = whom
+        if self.stopping.get(host) != number:
+            return
+        place = self.world.hosts[host]
+        if not place.is_paused and has_ended(place.processes[0].machine):
+            self._down(whom)
+        else:
+            self._schedule(self.world.now + RETRY_MS, "look", whom)
+
+    def _down(self, whom: tuple[str, int]) -> None:
+        """Who was asked to stop has stopped, or has had its time. It comes back so long after that."""
+        host, number = whom
+        if self.stopping.get(host) != number:
+            return
+        del self.stopping[host]
+        if self.world.hosts[host].is_up:
             hosts.crash(self.world, host)
+        fault = self.broken[number].fault
+        if isinstance(fault, Stop) and fault.for_ is not None:
+            self._schedule(self.world.now + fault.for_, "end", number)
 
     def _roll(self, whom: tuple[str, int, str]) -> None:
         """One of several that are restarted one after the other."""
@@ -342,17 +353,25 @@ class Simulation:
 
     # The network
 
-    def _disturb(self, name: str, fault: Cut | Delay | Loss | NotTcp) -> None:
+    def _disturb(self, name: str, fault: Disturbance) -> None:
         pairs = self._pairs(fault)
         hit = tuple(dict.fromkeys(host for pair in pairs for host in pair)) if fault.who is None else tuple(
             self.roles.hosts(fault.who))
         number = self._begin(name, fault, str(fault.link or fault.who), hit, tuple(pairs))
-        condition = _condition(fault)
         for pair in pairs:
-            self.conditions.setdefault(pair, {})[number] = condition
-            self._set_link(pair)
+            self.links.disturb(pair, number, fault)
 
-    def _pairs(self, fault: Cut | Delay | Loss | NotTcp) -> list[tuple[str, str]]:
+    def _cut_off(self, late: str) -> None:
+        """Whoever comes when others are cut off from everybody is cut off from them, too."""
+        for number, broken in list(self.broken.items()):
+            fault = broken.fault
+            if isinstance(fault, DISTURBANCES) and fault.who is not None:
+                pairs = tuple(pair for host in broken.hosts for pair in ((host, late), (late, host)))
+                self.broken[number] = msgspec.structs.replace(broken, links=broken.links + pairs)
+                for pair in pairs:
+                    self.links.disturb(pair, number, fault)
+
+    def _pairs(self, fault: Disturbance) -> list[tuple[str, str]]:
         if fault.who is not None:
             inside = self.roles.hosts(fault.who)
             outside = [host for host in self.nodes if host not in inside]
@@ -362,35 +381,6 @@ class Simulation:
                 if a != b]
         return [pair for a, b in ends for pair in ([(a, b), (b, a)] if fault.link.both else [(a, b)])]
 
-    def _set_link(self, pair: tuple[str, str]) -> None:
-        """All that is wrong with one direction of a link, together."""
-        wrong = list(self.conditions.get(pair, {}).values())
-        together = FINE if not wrong else Condition(
-            sum(each.delay_ms for each in wrong), sum(each.jitter_ms for each in wrong),
-            max(each.loss for each in wrong), any(each.is_cut for each in wrong),
-            max(each.duplicated for each in wrong), max(each.reordered_ms for each in wrong))
-        hosts.set_link(self.world, *pair, together)
-
-
-def _condition(fault: Cut | Delay | Loss | NotTcp) -> Condition:
-    if isinstance(fault, Delay):
-        return Condition(fault.by, fault.jitter)
-    if isinstance(fault, Loss):
-        return Condition(loss=fault.rate)
-    if isinstance(fault, NotTcp):
-        return Condition(duplicated=fault.duplicate, reordered_ms=fault.reorder)
-    return Condition(is_cut=True)
-
 
 def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _consumer(name: str, group_id: str, config: ConsumerConfig, bootstrap: tuple[str, ...],
-              assignors: dict[str, Assignor], seed: int, incarnation: int) -> Consumer:
-    return Consumer(name, group_id, config, bootstrap, assignors, Random(f"{seed}/{name}/{incarnation}"), incarnation)
-
-
-def _producer(name: str, topic: str, config: Any, bootstrap: tuple[str, ...], number: int, seed: int,
-              incarnation: int) -> Producer:
-    return Producer(name, topic, config, bootstrap, Random(f"{seed}/{name}/{incarnation}"), number, incarnation)

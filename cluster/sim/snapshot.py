@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster.sim.world import World
 
-WATCHING = ("observers", "listeners", "journal")
+WATCHING = ("observers", "listeners", "journal", "_audience", "_audience_of")
 
 
 def keep(world: World) -> bytes:
