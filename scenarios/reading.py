@@ -27,8 +27,12 @@ class _Loader(yaml.CSafeLoader):
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false"), ["t", "f"])
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """What stands in two places is written twice: people read it."""
+        return True
 
 
 class Lines(dict[Any, Any]):

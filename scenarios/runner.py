@@ -86,8 +86,13 @@ def _point(link: Path, target: str) -> None:
 
 def write_whole(path: Path, content: Any) -> None:
     """A JSON file that is there whole or not at all."""
+    write_text(path, msgspec.json.format(msgspec.json.encode(content, enc_hook=int), indent=2).decode() + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """A file that is there whole or not at all."""
     new = path.with_name(f".{path.name}.new")
-    new.write_bytes(msgspec.json.format(msgspec.json.encode(content, enc_hook=int), indent=2) + b"\n")
+    new.write_text(text, encoding="utf-8")
     new.replace(path)
 
 

@@ -52,16 +52,15 @@ class _Drawing:
         self.producers: list[dict[str, Any]] = []
 
     def scenario(self, name: str) -> Document:
-        left = rng_members = self.rng.randint(1, MOST_MEMBERS)
-        for number in range(1, self.rng.randint(1, min(2, rng_members)) + 1):
-            members = self.rng.randint(1, left) if number == 1 else left
-            if members > 0:
-                self.groups[f"g{number}"] = self._group(members)
-                left -= members
-        rate = MOST_RECORDS
+        members = self.rng.randint(1, MOST_MEMBERS)
+        first = self.rng.choice((members, self.rng.randint(1, members)))
+        for name, share in (("g1", first), ("g2", members - first)):
+            if share:
+                self.groups[name] = self._group(share)
+        left = MOST_RECORDS
         for _ in range(self.rng.randint(1, 2)):
-            share = self.rng.randint(1, max(rate, 1))
-            rate -= share
+            share = self.rng.randint(1, left // 2)
+            left -= share
             self.producers.append({"topic": self._topic(), "records.per.second": share,
                                    "acks": self.rng.choice(("all", "all", "1", "0"))})
         return {"name": name,

@@ -5,6 +5,7 @@ import click
 from seesaw.assignors import assignors
 from seesaw.conformance import conformance
 from seesaw.run import run
+from seesaw.soak import soak
 from seesaw.table import table
 
 
@@ -14,5 +15,5 @@ def main() -> None:
     """An emulator of Kafka's consumer groups: brokers, coordinators and consumers that break as production breaks."""
 
 
-for _command in (assignors, conformance, run, table):
+for _command in (assignors, conformance, run, soak, table):
     main.add_command(_command)

@@ -245,12 +245,15 @@ class World:
             self._carry_out(process, process.machine.step(self.now, event))
 
     def _finish_later(self, process: Process, effects: list[Effect], wrote: bool) -> None:
-        """On a slow disk what a step did is not done until its writes are; and nothing overtakes it."""
+        """On a slow disk what a step did is not done until its writes are; and nothing overtakes it. What it observed
+        was so when it was observed."""
         host = process.host
         if wrote:
             host.busy_until = max(host.busy_until, self.now + host.slow_ms)
         if host.busy_until > self.now:
-            self.enqueue(host.busy_until, MESSAGE, process, Done(effects))
+            self._carry_out(process, [effect for effect in effects if type(effect) is Emit])
+            done = [effect for effect in effects if type(effect) is not Emit]
+            self.enqueue(host.busy_until, MESSAGE, process, Done(done))
         else:
             self._carry_out(process, effects)
 
