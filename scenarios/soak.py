@@ -54,9 +54,9 @@ class _Drawing:
     def scenario(self, name: str) -> Document:
         members = self.rng.randint(1, MOST_MEMBERS)
         first = self.rng.choice((members, self.rng.randint(1, members)))
-        for name, share in (("g1", first), ("g2", members - first)):
+        for group, share in (("g1", first), ("g2", members - first)):
             if share:
-                self.groups[name] = self._group(share)
+                self.groups[group] = self._group(share)
         left = MOST_RECORDS
         for _ in range(self.rng.randint(1, 2)):
             share = self.rng.randint(1, left // 2)
