@@ -85,6 +85,7 @@ class Producer:
         self.is_started = False
         self.made = 0                          # records so far
         self._first_due: float | None = None   # when the record of number 0 was due, or would have been
+        self._first_expiry = NEVER             # no batch expires before
         self._buffered = 0                     # bytes
         self._fresh_identities = 0
         self._keys: tuple[int, dict[int, int]] = 0, {}     # number of partitions, and where keys go then
@@ -175,6 +176,7 @@ class Producer:
         batch = lane.batches[-1] if lane.batches else None
         if batch is None or batch.base_sequence >= 0 or batch.failures or batch.size + size > BATCH_BYTES:
             batch = Batch([], due + self.config.delivery_timeout_ms)
+            self._first_expiry = min(self._first_expiry, batch.expires)
             lane.batches.append(batch)
         batch.records.append(record)
         batch.size += size
@@ -299,7 +301,9 @@ class Producer:
         return batch
 
     def _expire(self) -> int:
-        """Give up what has waited for too long; in flight or not. Returns when the next batch expires."""
+        """Give up what has waited for too long; in flight or not. Returns when the next batch may expire."""
+        if self.out.now < self._first_expiry:
+            return self._first_expiry
         wakes_at = NEVER
         for lane in self.lanes.values():
             while lane.batches and lane.batches[0].expires <= self.out.now:
@@ -314,6 +318,7 @@ class Producer:
             for batch in (flying, *([lane.batches[0]] if lane.batches else ())):
                 if batch is not None and not batch.is_over:
                     wakes_at = min(wakes_at, batch.expires)
+        self._first_expiry = wakes_at
         return wakes_at
 
     def _give_up(self, lane: Lane, batch: Batch, error: Error) -> None:

@@ -62,6 +62,7 @@ PORT = 9092
 START, STOP = "start", "stop"                  # what a broker is told: begin; hand over what you lead, and end;
 INTRODUCE, READ_BACK = "introduce", "read back"    # tell your coordinator what there is; tell what your logs hold
 CLEAN = "clean"
+FETCH = reading.TIMER.removesuffix("/")
 FORWARDED = (CreateTopicsRequest, CreatePartitionsRequest, DeleteTopicsRequest, control.ElectLeadersRequest)
 RELAYED = (CreateTopicsResponse, CreatePartitionsResponse, DeleteTopicsResponse, control.ElectLeadersResponse)
 
@@ -175,7 +176,7 @@ class Broker:
 
     def _fired(self, timer: str) -> None:
         what, _, whom = timer.partition("/")
-        if timer.startswith(reading.TIMER):
+        if what == FETCH:
             (self.feeding if whom in self.feeding.sessions else self.reading).time_is_up(whom)
         elif timer.startswith(writing.TIMER):
             self.writing.time_is_up(timer)

@@ -167,7 +167,7 @@ class Consumer:
             hear(call, body)
         else:
             self.judge(Answer(call, error_of(call, body), body))
-        if not (isinstance(body, HeartbeatResponse) and body.error_code is Error.NONE):
+        if not (type(body) is FetchResponse or (type(body) is HeartbeatResponse and body.error_code is Error.NONE)):
             self.is_stirred = True
 
     def judge(self, answer: Answer) -> None:
@@ -194,7 +194,9 @@ class Consumer:
                 self.judge(Answer(call, LOST))
 
     def _fetched(self, call: Call, body: FetchResponse) -> None:
-        self.fetching.arrived(call, body)
+        """If a broker had nothing, it is asked again, and nobody is stirred."""
+        if self.fetching.arrived(call, body) or not self.application.reads_on():
+            self.is_stirred = True
 
     def _listed(self, call: Call, body: ListOffsetsResponse) -> None:
         for topic in body.topics:

@@ -120,23 +120,23 @@ class Fetching:
 
     # What comes back
 
-    def arrived(self, call: Call, body: FetchResponse) -> None:
-        """Keep what is not empty. A broker that had nothing, and said so at once, is left alone for as long as it
-        might have waited; one that had only errors, for retry.backoff.ms."""
+    def arrived(self, call: Call, body: FetchResponse) -> bool:
+        """Keep what is not empty. Was there any? A broker that had nothing, and said so at once, is left alone for as
+        long as it might have waited; one that had only errors, for retry.backoff.ms."""
         self._asked.pop(call.peer, None)
+        found = [(topic.topic, data) for topic in body.responses for data in topic.partitions
+                 if data.records or data.error_code is not Error.NONE]
+        if not found:
+            self._quiet[call.peer] = call.sent + self.config.fetch_max_wait_ms
+            return False
         asked: FetchRequest = call.body  # type: ignore[assignment]
         offsets = {(topic.topic, one.partition): one.fetch_offset for topic in asked.topics for one in topic.partitions}
-        has_records = has_errors = False
-        for topic in body.responses:
-            for data in topic.partitions:
-                partition = topic.topic, data.partition_index
-                if data.records or data.error_code is not Error.NONE:
-                    self.buffer.append(Fetched(call, partition, offsets[partition], data))
-                    has_records = has_records or bool(data.records)
-                    has_errors = has_errors or not data.records
-        if not has_records:
-            self._quiet[call.peer] = (self.out.now + self.config.retry_backoff_ms if has_errors
-                                      else call.sent + self.config.fetch_max_wait_ms)
+        for topic_name, data in found:
+            partition = topic_name, data.partition_index
+            self.buffer.append(Fetched(call, partition, offsets[partition], data))
+        if not any(data.records for _, data in found):
+            self._quiet[call.peer] = self.out.now + self.config.retry_backoff_ms
+        return True
 
     def lost(self, call: Call) -> None:
         self._asked.pop(call.peer, None)

@@ -168,6 +168,21 @@ class Application:
             return False
         return True
 
+    def reads_on(self) -> bool:
+        """A fetch brought nothing. If all else is as it was when poll last looked, it only fetches again: so a long
+        poll costs little. False: it must look."""
+        consumer, out = self.consumer, self.out
+        if (self.doing is not Doing.POLLING or out.now >= self.until or out.now >= consumer.commits.next_auto
+                or self._commands or self.thrown is not None or consumer.inbox or consumer.fetching.buffer
+                or not self.config.heartbeat_thread or consumer.leading.answer is not None
+                or consumer.discovery.coordinator is None or consumer.membership.must_join()):
+            return False
+        consumer.heartbeats.polled()
+        out.wakes_at = NEVER
+        consumer.fetching.send()
+        out.arm_sooner(TIMER, out.wakes_at)
+        return True
+
     def _lead(self) -> bool:
         """The leader waits for metadata, as long as it takes, and meanwhile does nothing else. False: it still does."""
         problem = self.consumer.membership.lead()
