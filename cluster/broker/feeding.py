@@ -126,12 +126,16 @@ class Feeding:
         partition = self.partitions.get(key)
         if partition is None:
             return PartitionData(wanted.partition, Error.UNKNOWN_TOPIC_OR_PARTITION)
+        log = partition.log
+        if (partition.leads and wanted.current_leader_epoch == partition.agreed.leader_epoch
+                and wanted.fetch_offset == log.end_offset and session.told.get(key) == log.high_watermark
+                and wanted.last_fetched_epoch == log.last_epoch()):
+            return None                        # it has all there is, and knows it
         error = partition.objection(wanted.current_leader_epoch)
         if error is Error.NONE and session.follower not in partition.followers:
             error = Error.UNKNOWN_LEADER_EPOCH
         if error is not Error.NONE:
             return PartitionData(wanted.partition, error)
-        log = partition.log
         parting = log.parts_from(wanted.last_fetched_epoch, wanted.fetch_offset)
         if parting is not None:
             return PartitionData(wanted.partition, Error.NONE, log.high_watermark, log.start_offset, (), parting)

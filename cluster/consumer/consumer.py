@@ -197,6 +197,8 @@ class Consumer:
         """If a broker had nothing, it is asked again, and nobody is stirred."""
         if self.fetching.arrived(call, body) or not self.application.reads_on():
             self.is_stirred = True
+        else:
+            self.out.arm_sooner(polling.TIMER, self.out.wakes_at)
 
     def _listed(self, call: Call, body: ListOffsetsResponse) -> None:
         for topic in body.topics:

@@ -169,8 +169,8 @@ class Application:
         return True
 
     def reads_on(self) -> bool:
-        """A fetch brought nothing. If all else is as it was when poll last looked, it only fetches again: so a long
-        poll costs little. False: it must look."""
+        """If all is as it was when poll last looked, it only fetches again, and waits: so a long poll costs little.
+        False: it must look."""
         consumer, out = self.consumer, self.out
         if (self.doing is not Doing.POLLING or out.now >= self.until or out.now >= consumer.commits.next_auto
                 or self._commands or self.thrown is not None or consumer.inbox or consumer.fetching.buffer
@@ -180,7 +180,8 @@ class Application:
         consumer.heartbeats.polled()
         out.wakes_at = NEVER
         consumer.fetching.send()
-        out.arm_sooner(TIMER, out.wakes_at)
+        out.wake(self.until)
+        out.wake(consumer.commits.next_auto)
         return True
 
     def _lead(self) -> bool:
@@ -249,7 +250,7 @@ class Application:
         if self.config.commit == "async":
             consumer.commits.begin()
         self._begin_poll()
-        return True
+        return not (consumer.positions.all_are_good() and self.reads_on())
 
     def _commit(self) -> bool:
         ended = self.consumer.commits.go_on()
