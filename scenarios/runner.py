@@ -112,7 +112,7 @@ class Run:
         world = self.simulation.world
         world.observers += [self.checks, Only((FaultBegan, FaultEnded), self._keep_fault)]
         if checked or level is not Level.COUNTS:
-            self.journal = world.journal = Journal(world, self._patience_ms())
+            self.journal = world.journal = Journal(world, self._patience_ms(), measures=self.log is not None)
             self.journal.observers.append(self.checks)
         if self.log is not None:
             world.observers.append(self.log)

@@ -363,10 +363,10 @@ def _hold_join(turn: "Turn", member: Member) -> None:
 
 
 def _start_rebalance(turn: "Turn") -> None:
-    group = turn.group
-    turn.shard.out.emit(RebalanceStarted(group.group_id, group.generation, CAUSES[turn.on],
-                                         "" if turn.member is None else turn.member.member_id, turn.cause))
-    turn.shard.move(group, Why.REBALANCE_NEEDED, CAUSES[turn.on])
+    group, who = turn.group, "" if turn.member is None else turn.member.member_id
+    on = On.JOIN_LEADER if turn.on is On.JOIN_CHANGED and who == group.leader else turn.on     # as Kafka has it
+    turn.shard.out.emit(RebalanceStarted(group.group_id, group.generation, CAUSES[on], who, turn.cause))
+    turn.shard.move(group, Why.REBALANCE_NEEDED, CAUSES[on])
 
 
 def _answer_sync(turn: "Turn", member: Member, body: SyncGroupResponse) -> None:

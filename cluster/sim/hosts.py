@@ -8,7 +8,8 @@ from cluster.sim.world import MESSAGE, Host, Process, World
 
 def pause(world: World, name: str) -> None:
     """A GC pause: nothing happens in it; what arrives waits, timers do not fire, connections stay open."""
-    world.hosts[name].is_paused = world.hosts[name].is_disturbed = True
+    world.hosts[name].is_paused = True
+    world.disturbed.add(name)
 
 
 def wake(world: World, name: str) -> None:
@@ -17,7 +18,6 @@ def wake(world: World, name: str) -> None:
     if not host.is_paused:
         return
     host.is_paused = False
-    host.is_disturbed = host.slow_ms > 0 or host.busy_until > world.now
     backlog, host.backlog = host.backlog, []
     for process, event, connection, number in backlog:
         if isinstance(event, TimerFired):
@@ -71,7 +71,7 @@ def set_link(world: World, source: str, target: str, condition: Condition) -> No
         return
     waiting, world.held = world.held, []
     for sender, receiver, event, connection in waiting:
-        if (sender.host.name, receiver.host.name) == (source, target):
+        if {sender.host.name, receiver.host.name} == {source, target}:
             world.deliver(sender, receiver, event, connection)
         else:
             world.held.append((sender, receiver, event, connection))
@@ -89,7 +89,7 @@ def mend(world: World, source: str, target: str) -> None:
 
 def slow_disk(world: World, name: str, ms: int) -> None:
     world.hosts[name].slow_ms = ms
-    world.hosts[name].is_disturbed = True      # what was written may still take time
+    world.disturbed.add(name)                  # until nothing is slow any more: what was written may still take time
 
 
 def _die(world: World, process: Process) -> None:
@@ -100,7 +100,6 @@ def _die(world: World, process: Process) -> None:
 
 def _down(host: Host) -> None:
     host.is_up = host.is_paused = False
-    host.is_disturbed = host.slow_ms > 0
     host.backlog.clear()
     host.busy_until = 0
 
@@ -111,7 +110,7 @@ def _close_after_death(world: World, process: Process, connection: Connection) -
     if other.peers.get(process.name) is not connection:
         return
     del other.peers[process.name]
-    due = max(connection.arrivals[at], world.now + world.network.latency_ms)
+    due = max(connection.second_free if at else connection.first_free, world.now + world.network.latency_ms)
     if world.network.condition(process.host.name, other.host.name).is_cut:
         world.held.append((process, other, Disconnected(process.name), None))
     else:

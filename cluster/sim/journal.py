@@ -42,9 +42,10 @@ _FREQUENT = frozenset(APIS[key].name for key in FREQUENT)
 
 
 class Journal:
-    def __init__(self, world: World, request_timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+    def __init__(self, world: World, request_timeout_ms: int = REQUEST_TIMEOUT_MS, *, measures: bool = True) -> None:
         self.world = world
         self.request_timeout_ms = request_timeout_ms
+        self.measures = measures               # how large requests are: it takes the codec to find out
         self.counts: Counter[str] = Counter()
         self.observers: list[Callable[[Stamped], None]] = []
 
@@ -54,7 +55,7 @@ class Journal:
         if type(envelope.body) is not api.request:
             return
         self.counts[api.name] += 1
-        size = 0 if envelope.api_key in FREQUENT else len(encode(envelope))
+        size = len(encode(envelope)) if self.measures and envelope.api_key not in FREQUENT else 0
         self._tell(sender, RequestSent(envelope.destination, api.name, envelope.api_version, envelope.correlation_id,
                                        self._timeout_ms(sender, envelope), size))
 

@@ -32,7 +32,9 @@ class Connection(msgspec.Struct, eq=False):
 
     ends: tuple[Any, Any]
     is_open: bool = True
-    arrivals: list[int] = msgspec.field(default_factory=lambda: [0, 0])   # when the last message arrives, for each end
+    is_made: bool = False                     # until then a cut of either direction stops it
+    first_free: int = 0                        # when the last message arrives at the first end: nothing overtakes it,
+    second_free: int = 0                       # and at the second
 
 
 class Network:

@@ -88,7 +88,6 @@ class Host(msgspec.Struct, eq=False):
     backlog: list[tuple["Process", Input, Connection | None, int]] = []    # what came while it was paused
     slow_ms: int = 0                           # how long a write takes
     busy_until: int = 0                        # what a step did before is not done until then
-    is_disturbed: bool = False                 # it is paused, or its disk is slow, or was
 
 
 class Process(msgspec.Struct, eq=False):
@@ -128,6 +127,7 @@ class World:
         self.journal: Journal | None = None    # sees what leaves, what arrives, and what is closed
         self.held: list[tuple[Process, Process, Input, Connection | None]] = []    # what waits for a cut to heal
         self.events = 0                        # those of the world itself
+        self.disturbed: set[str] = set()       # hosts that are paused, or whose disk is slow or was
         self.is_halted = False                 # somebody wants to interfere: `run` returns
         self._queue: list[Entry] = []
         self._number = 0
@@ -208,7 +208,6 @@ class World:
         due, kind, number, process, event, connection = entry
         if not process.is_alive or (connection is not None and not connection.is_open):
             return
-        host = process.host
         if kind == TIMER:
             timer = process.timers.get(event.name)         # type: ignore[union-attr]
             if timer is None or timer.queued_number != number:
@@ -216,11 +215,11 @@ class World:
             if timer.number != number:
                 self._queue_timer(process, event, timer)   # type: ignore[arg-type]
                 return
-            if not host.is_paused:
+            if not self.disturbed or not process.host.is_paused:
                 del process.timers[event.name]             # type: ignore[union-attr]
         if due > self.now:
             self.now = due
-        if host.is_disturbed or self.journal is not None:
+        if self.disturbed or self.journal is not None:
             self._arrive(process, event, connection, number)
         else:
             self._carry_out(process, process.machine.step(self.now, event))    # type: ignore[arg-type]
@@ -242,6 +241,7 @@ class World:
             effects = process.machine.step(self.now, event)
             self._finish_later(process, effects, host.disk.writes > writes)
         else:
+            self.disturbed.discard(host.name)
             self._carry_out(process, process.machine.step(self.now, event))
 
     def _finish_later(self, process: Process, effects: list[Effect], wrote: bool) -> None:
@@ -318,34 +318,41 @@ class World:
         if known is not None or receiver is None or not (receiver.host.is_up or receiver.host.is_silent):
             self.enqueue(self.now + self.network.latency_ms, MESSAGE, sender, Disconnected(name))
             return None
-        connection = sender.peers[name] = receiver.peers[sender.name] = Connection((sender, receiver))
+        connection = sender.peers[name] = receiver.peers[sender.name] = Connection(
+            (sender, receiver), is_made=not self.network.conditions)
         return connection
 
     def deliver(self, sender: Process, receiver: Process, event: Input, connection: Connection | None) -> None:
         """Put something on its way from process to process; behind whatever went that way before."""
-        if receiver.host.is_silent:
-            return
+        if not receiver.is_alive:
+            return                             # silent: nobody is told. Of one that crashed, they have been
         network = self.network
         condition = FINE
         due = self.now + network.latency_ms
         if network.conditions:
             source, target = sender.host.name, receiver.host.name
             condition = network.conditions.get((source, target), FINE)
-            if condition.is_cut:
+            if condition.is_cut or not self._is_made(connection, target, source):
                 self.held.append((sender, receiver, event, connection))
                 return
             if condition is not FINE:
                 due = self.now + network.travel_ms(source, target)
         if connection is not None and not condition.reordered_ms:
-            arrivals = connection.arrivals
-            end = 0 if connection.ends[0] is receiver else 1
-            if due < arrivals[end]:
-                due = arrivals[end]
-            arrivals[end] = due
+            if connection.ends[0] is receiver:
+                connection.first_free = due = due if due > connection.first_free else connection.first_free
+            else:
+                connection.second_free = due = due if due > connection.second_free else connection.second_free
         self._number += 1
         heappush(self._queue, (due, MESSAGE, self._number, receiver, event, connection))
         if condition is not FINE and network.comes_twice(source, target):
             self.enqueue(due + network.travel_ms(source, target), MESSAGE, receiver, event, connection)
+
+    def _is_made(self, connection: Connection | None, source: str, target: str) -> bool:
+        """A new connection needs an answer before anything goes over it."""
+        if connection is not None and not connection.is_made:
+            connection.is_made = not self.network.condition(source, target).is_cut
+            return connection.is_made
+        return True
 
     def close(self, process: Process, peer: str) -> None:
         """One side closes: what was in flight is gone, and the other side feels it when it can."""

@@ -152,10 +152,22 @@ def test_a_cut_holds_messages_until_it_heals(stage: Stage) -> None:
 
 
 def test_a_cut_in_one_direction_lets_the_other_pass(stage: Stage) -> None:
+    stage.say("a", "b", 1)
+    stage.run(20)
+    hosts.cut(stage.world, "b", "a", both=False)
+    stage.say("a", "b", 2)
+    stage.run(100)
+    assert (stage.peer("b").felt[1:], stage.peer("a").felt[1:]) == ([(25, "asked 2")], [])
+
+
+def test_no_new_connection_is_made_through_a_cut_of_either_direction(stage: Stage) -> None:
     hosts.cut(stage.world, "b", "a", both=False)
     stage.say("a", "b", 1)
     stage.run(100)
-    assert (stage.peer("b").felt, stage.peer("a").felt) == ([(5, "asked 1")], [])
+    assert (stage.peer("b").felt, stage.peer("a").felt) == ([], [])
+    hosts.mend(stage.world, "b", "a")
+    stage.run(200)
+    assert (stage.peer("b").felt, stage.peer("a").felt) == ([(105, "asked 1")], [(110, "answered 1")])
 
 
 def test_a_side_that_closes_during_a_cut_loses_what_was_held_and_the_other_learns_of_it_later(stage: Stage) -> None:
