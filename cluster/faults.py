@@ -113,8 +113,17 @@ class Roles:
 
     def __call__(self, stamped: Stamped) -> None:
         hear = self.hears.get(type(stamped.event))
-        if hear is not None:
+        if hear is not None and not self._is_deposed(stamped):
             hear(stamped.event)
+
+    def _is_deposed(self, stamped: Stamped) -> bool:
+        """A coordinator that does not know yet that another has taken over: what it says of its groups is of no
+        account."""
+        group_id = getattr(stamped.event, "group_id", None)
+        return group_id is not None and stamped.machine != f"coordinator-{self._coordinator(group_id)}"
+
+    def _coordinator(self, group_id: str) -> int:
+        return self.leaders.get((OFFSETS_TOPIC, partition_for(group_id, self.offsets_partitions)), -1)
 
     def _elected(self, event: LeaderElected) -> None:
         self.leaders[event.topic, event.partition] = event.leader
@@ -157,8 +166,7 @@ class Roles:
 
     def _host(self, of: Target) -> str:
         if of.kind == "coordinator":
-            leader = self.leaders.get((OFFSETS_TOPIC, partition_for(of.name, self.offsets_partitions)), -1)
-            return f"broker-{leader}"
+            return f"broker-{self._coordinator(of.name)}"
         if of.kind == "partition leader":
             return f"broker-{self.leaders.get((of.name, of.number), -1)}"
         if of.kind == "leader":
