@@ -2,7 +2,8 @@
 
 A follower's fetches are one session (KIP-227): it names only the partitions where it has moved, and is told only those
 that have something new: records, a higher watermark, or trouble. So an idle cluster costs nothing, whatever its
-partitions.
+partitions. A higher watermark alone is no reason to answer: a follower hears of it with what comes next, or when its
+time is up.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,8 @@ class Session(msgspec.Struct, eq=False):
     fetched_at: int = 0
     wanted: dict[Key, FetchPartition] = {}
     told: dict[Key, int] = {}                  # the high watermarks it knows
-    dirty: dict[Key, None] = {}                # where there may be something new for it
+    dirty: dict[Key, None] = {}                # where there may be records for it, or trouble,
+    raised: dict[Key, None] = {}               # and where it may not know the high watermark
     parked: Envelope | None = None
 
 
@@ -58,9 +60,9 @@ class Feeding:
             return FetchResponse((), Error.INVALID_FETCH_SESSION_EPOCH)
         session.epoch = body.session_epoch
         self._hear(session, body)
-        answer = self._news(session, body.max_bytes)
-        if answer.responses or body.max_wait_ms == 0:
-            return answer
+        news = self._news(session, body.max_bytes)
+        if news or body.max_wait_ms == 0:
+            return self._answer(session, news)
         session.parked = asked
         self.out.set_timer(TIMER + asked.source, self.out.now + body.max_wait_ms)
         return None
@@ -109,8 +111,8 @@ class Feeding:
 
     # What is new
 
-    def _news(self, session: Session, left: int) -> FetchResponse:
-        topics: dict[str, list[PartitionData]] = {}
+    def _news(self, session: Session, left: int) -> dict[Key, PartitionData]:
+        news: dict[Key, PartitionData] = {}
         for key in list(session.dirty):
             if left <= 0:
                 break
@@ -118,9 +120,25 @@ class Feeding:
             wanted = session.wanted.get(key)
             data = None if wanted is None else self._look(session, key, wanted)
             if data is not None:
-                left -= sum(size_of(record) for batch in data.records for record in batch.records)
-                topics.setdefault(key[0], []).append(data)
-        return FetchResponse(tuple(FetchableTopicResponse(topic, tuple(found)) for topic, found in topics.items()))
+                left -= sum([size_of(record) for batch in data.records for record in batch.records])
+                news[key] = data
+        return news
+
+    def _answer(self, session: Session, news: dict[Key, PartitionData]) -> FetchResponse:
+        """What is new, and high watermarks that a follower does not know."""
+        raised, session.raised = session.raised, {}
+        for key in raised:
+            partition, wanted = self.partitions.get(key), session.wanted.get(key)
+            if key not in news and partition is not None and partition.leads and wanted is not None:
+                log = partition.log
+                if wanted.current_leader_epoch == partition.agreed.leader_epoch and (
+                        session.told.get(key) != log.high_watermark):
+                    session.told[key] = log.high_watermark
+                    news[key] = PartitionData(wanted.partition, Error.NONE, log.high_watermark, log.start_offset)
+        topics: dict[str, list[PartitionData]] = {}
+        for (topic, _), data in news.items():
+            topics.setdefault(topic, []).append(data)
+        return FetchResponse(tuple([FetchableTopicResponse(topic, tuple(found)) for topic, found in topics.items()]))
 
     def _look(self, session: Session, key: Key, wanted: FetchPartition) -> PartitionData | None:
         partition = self.partitions.get(key)
@@ -128,9 +146,10 @@ class Feeding:
             return PartitionData(wanted.partition, Error.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         if (partition.leads and wanted.current_leader_epoch == partition.agreed.leader_epoch
-                and wanted.fetch_offset == log.end_offset and session.told.get(key) == log.high_watermark
-                and wanted.last_fetched_epoch == log.last_epoch()):
-            return None                        # it has all there is, and knows it
+                and wanted.fetch_offset == log.end_offset and wanted.last_fetched_epoch == log.last_epoch()
+                and session.follower in partition.followers):
+            session.raised[key] = None         # it has all there is
+            return None
         error = partition.objection(wanted.current_leader_epoch)
         if error is Error.NONE and session.follower not in partition.followers:
             error = Error.UNKNOWN_LEADER_EPOCH
@@ -141,7 +160,8 @@ class Feeding:
             return PartitionData(wanted.partition, Error.NONE, log.high_watermark, log.start_offset, (), parting)
         if wanted.fetch_offset > log.end_offset:
             return PartitionData(wanted.partition, Error.OFFSET_OUT_OF_RANGE, log.end_offset, log.start_offset)
-        if wanted.fetch_offset == log.end_offset and session.told.get(key) == log.high_watermark:
+        if wanted.fetch_offset == log.end_offset:
+            session.raised[key] = None
             return None
         session.told[key] = log.high_watermark
         batches = log.read(wanted.fetch_offset, wanted.partition_max_bytes, log.end_offset)
@@ -161,7 +181,7 @@ class Feeding:
                     is_new = True
             for key in moved:
                 if key in session.wanted:
-                    session.dirty[key] = None
+                    session.raised[key] = None
             if is_new and session.parked is not None:
                 self.out.cancel_timer(TIMER + source)
                 self.time_is_up(source)
@@ -179,7 +199,7 @@ class Feeding:
         session = self.sessions[source]
         asked, session.parked = session.parked, None
         if asked is not None:
-            self.out.answer(asked, self._news(session, asked.body.max_bytes))
+            self.out.answer(asked, self._answer(session, self._news(session, asked.body.max_bytes)))
 
     def gone(self, source: str) -> None:
         self.sessions.pop(source, None)

@@ -206,9 +206,16 @@ class GroupCoordinator:
         self.writing.clear()
 
     def _produced(self, correlation_id: int, body: ProduceResponse) -> None:
+        """What is committed is committed up to there: so is what our predecessor wrote."""
         shard = self.calls.pop(correlation_id, None)
-        if shard is not None and self.shards.get(shard.partition) is shard:
-            shard.landed(correlation_id, body.responses[0].partition_responses[0].error_code)
+        if shard is None or self.shards.get(shard.partition) is not shard:
+            return
+        error = body.responses[0].partition_responses[0].error_code
+        if error is Error.NONE and TAIL in shard.in_flight:
+            del self.loads[shard.partition]
+            self.out.cancel(shard_alarm("tail", shard.partition))
+            shard.landed(TAIL, Error.NONE)
+        shard.landed(correlation_id, error)
 
     def _ask(self, body: Message, shard: Shard) -> int:
         self.correlation_id += 1

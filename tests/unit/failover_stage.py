@@ -5,6 +5,7 @@ from typing import Any
 
 from cluster.broker import broker
 from cluster.config import BrokerConfig, ControllerConfig, settings
+from cluster.coordinator.coordinator import GroupCoordinator
 from cluster.events import BrokerFenced, BrokerStopped, Event, GroupLoaded, Stamped
 from cluster.java import partition_for
 from cluster.machine import Disconnected, Effect, Input
@@ -118,10 +119,14 @@ class Failover(Scene):
             hosts.pause(self.world, f"broker-{self.old}")
 
     def take_over(self) -> int:
-        """Another broker has the group; what is said goes to it from now on. When it had loaded it."""
+        """Another broker has the group, and what its predecessor wrote is committed; what is said goes to it from now
+        on. When it had loaded it."""
         self.until(lambda: self.at_of(GroupLoaded, self.gone_at))
         self.trio.at = int(self.machine_of(GroupLoaded).removeprefix("coordinator-"))
         assert self.trio.at != self.old
+        machine = self.world.processes[f"coordinator-{self.trio.at}"].machine
+        assert isinstance(machine, GroupCoordinator)
+        self.until(lambda: HOME not in machine.loads)
         return self.at_of(GroupLoaded, self.gone_at)[0]
 
     def fail_over(self, how: str) -> int:
