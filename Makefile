@@ -16,7 +16,8 @@ demo: $(READY)         ## a consumer freezes, the coordinator dies, a link is sl
 
 test: $(READY)         ## everything: style, types, tests, coverage
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -m slow
 
 test-fast: $(READY)    ## the tests for every day
 	$(BIN)/python -m pytest -m "not slow" -x
@@ -27,6 +28,7 @@ check: $(READY)        ## style and types
 
 bench: $(READY)        ## how fast it is, beside what a real broker and Kafka's own classes need
 	$(BIN)/python -m benchmarks.coordinator
+	$(BIN)/python -m benchmarks.simulation
 	$(BIN)/python -m benchmarks.assignors
 
 docs: $(READY)         ## the pages and pictures that are made from the code

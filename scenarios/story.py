@@ -134,7 +134,7 @@ WORDS: dict[str, dict[str, str]] = {           # causes and faults as events sta
         "left": "主动离开", "did not rejoin": "没有重新加入", "did not sync": "没有同步", "group full": "组已满",
         "id not used": "ID 没有使用", "deleted": "被删除", "expired": "已过期", "closed": "关闭",
         "unsubscribed": "取消订阅", "poll interval": "poll 间隔超时", "shutting down": "正在停止",
-        "restarted": "已重启",
+        "restarted": "已重启", "disconnected": "连接断开", "session timed out": "会话超时",
         "pause": "冻结", "crash": "杀死", "silence": "整机失联", "stop": "请求停止", "cut": "断网", "delay": "延迟",
         "loss": "丢包", "not-tcp": "非 TCP", "slow-disk": "慢磁盘",
     },
