@@ -21,7 +21,7 @@ from cluster.events import (
 from cluster.faults import Duration
 from cluster.sim.journal import Level
 from scenarios.reading import BadFile, flow
-from scenarios.runner import BadPlace, Result, Run, new_place
+from scenarios.runner import BadPlace, Result, Run, new_place, rarely_collect
 from scenarios.schema import Scenario, read_scenario
 from scenarios.simulation import NotReady
 
@@ -78,6 +78,7 @@ def run(scenario: Path, on: str, seed: int, out: Path | None, journal: str, lang
 
 def _play(played: Run, plan: Scenario, lang: str, *, silent: bool) -> Result:
     assert played.place is not None
+    rarely_collect()
     (played.place / "log").mkdir()
     with (played.place / "log" / "story.log").open("w", encoding="utf-8") as log:
         def say(at: int, about: type[Event], text: str) -> None:

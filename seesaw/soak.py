@@ -1,6 +1,5 @@
 """seesaw soak: random clusters, workloads and faults, with every safety rule checked; what breaks is made small."""
 
-import gc
 import os
 import sys
 import time
@@ -13,7 +12,7 @@ import click
 import msgspec
 
 from scenarios.reading import written
-from scenarios.runner import write_text
+from scenarios.runner import rarely_collect, write_text
 from scenarios.soak import Failure, attempt, draw, shrink
 
 EVERY_S = 5.0                                  # how often progress is said where nobody looks at a terminal
@@ -71,7 +70,7 @@ def _attempts(seeds: range, jobs: int) -> Iterator[Failure | None]:
     if jobs == 1:
         yield from map(_attempt, seeds)
         return
-    with ProcessPoolExecutor(jobs, initializer=_rarely_collect) as pool:
+    with ProcessPoolExecutor(jobs, initializer=rarely_collect) as pool:
         try:
             waiting, left = [], iter(seeds)
             waiting = [pool.submit(_attempt, seed) for seed in islice(left, 4 * jobs)]
@@ -80,12 +79,6 @@ def _attempts(seeds: range, jobs: int) -> Iterator[Failure | None]:
                 waiting += [pool.submit(_attempt, seed) for seed in islice(left, 1)]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _rarely_collect() -> None:
-    """Nearly nothing in a run is garbage in a circle: looking for that takes a tenth of the time."""
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
 
 
 def _attempt(seed: int) -> Failure | None:
